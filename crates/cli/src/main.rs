@@ -1,0 +1,2 @@
+//! The program `wirespeed`.
+fn main() {}

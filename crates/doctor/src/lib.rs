@@ -1,0 +1,3 @@
+//! Evidence to findings: one file per cause.
+mod model;
+pub use model::*;

@@ -1,0 +1,143 @@
+//! What is read before and after each load, and what moved in between.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+/// Counters at one moment. Cheap to read (milliseconds).
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Counters {
+    /// CLOCK_MONOTONIC in seconds.
+    pub at: f64,
+    /// Per core, seconds since boot.
+    pub cores: Vec<CoreTime>,
+    /// `/proc/net/snmp` and `/proc/net/netstat` of this network namespace: `Ip.FragCreates`, `Udp.RcvbufErrors`, `TcpExt.TCPTimeouts`.
+    pub protocols: BTreeMap<String, u64>,
+    /// `/proc/net/softnet_stat`, per core.
+    pub softnet: Vec<Softnet>,
+    /// By interface name.
+    pub links: BTreeMap<String, LinkCounters>,
+    /// By peer's public key.
+    pub peers: BTreeMap<String, PeerCounters>,
+    /// Drops of the tunnel's UDP sockets, by inode (decimal).
+    pub socket_drops: BTreeMap<String, u64>,
+    /// Qdisc drops/backlog by interface name (root qdisc).
+    pub qdiscs: BTreeMap<String, QdiscCounters>,
+    /// CPU seconds of processes, by pid (decimal).
+    pub processes: BTreeMap<String, ProcessTime>,
+}
+
+/// Time of one core in seconds, since boot or between two moments (`/proc/stat`).
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+pub struct CoreTime {
+    /// user + nice.
+    pub user: f64,
+    /// system.
+    pub system: f64,
+    /// irq.
+    pub irq: f64,
+    /// softirq.
+    pub softirq: f64,
+    /// Taken by the hypervisor.
+    pub steal: f64,
+    /// idle + iowait.
+    pub idle: f64,
+}
+
+impl CoreTime {
+    /// Share of the time not idle, 0 to 1 (steal counts as busy: it was not ours to use).
+    pub fn busy_share(&self) -> f64 {
+        let busy = self.user + self.system + self.irq + self.softirq + self.steal;
+        let all = busy + self.idle;
+        if all > 0.0 { busy / all } else { 0.0 }
+    }
+}
+
+/// One core's row of `/proc/net/softnet_stat`.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Softnet {
+    /// Packets processed.
+    pub processed: u64,
+    /// Dropped because the backlog was full (column 2).
+    pub dropped: u64,
+    /// Poll budget ran out (column 3).
+    pub time_squeeze: u64,
+}
+
+/// Counters of one link (`IFLA_STATS64`).
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LinkCounters {
+    /// Bytes received.
+    pub rx_bytes: u64,
+    /// Bytes sent.
+    pub tx_bytes: u64,
+    /// Packets received.
+    pub rx_packets: u64,
+    /// Packets sent.
+    pub tx_packets: u64,
+    /// Dropped on receive.
+    pub rx_dropped: u64,
+    /// Dropped on send.
+    pub tx_dropped: u64,
+    /// Receive errors.
+    pub rx_errors: u64,
+    /// Send errors.
+    pub tx_errors: u64,
+    /// Frame errors; WireGuard counts packets from addresses outside allowed IPs here.
+    pub rx_frame_errors: u64,
+}
+
+/// Counters of one peer.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PeerCounters {
+    /// Bytes received.
+    pub rx_bytes: u64,
+    /// Bytes sent.
+    pub tx_bytes: u64,
+}
+
+/// Counters of a root queueing discipline.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct QdiscCounters {
+    /// Packets dropped.
+    pub drops: u64,
+    /// Over-limit events.
+    pub overlimits: u64,
+    /// Bytes queued now.
+    pub backlog_bytes: u64,
+}
+
+/// CPU time of a process.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct ProcessTime {
+    /// `/proc/PID/comm`.
+    pub program: String,
+    /// user + system seconds.
+    pub cpu: f64,
+}
+
+/// What moved between two readings. Same shapes as [`Counters`]; rows without any movement are left out
+/// of the maps.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct CountersDelta {
+    /// Seconds between the readings.
+    pub seconds: f64,
+    /// Per core.
+    pub cores: Vec<CoreTime>,
+    /// By counter name.
+    pub protocols: BTreeMap<String, u64>,
+    /// Per core.
+    pub softnet: Vec<Softnet>,
+    /// By interface name.
+    pub links: BTreeMap<String, LinkCounters>,
+    /// By public key.
+    pub peers: BTreeMap<String, PeerCounters>,
+    /// By socket inode.
+    pub socket_drops: BTreeMap<String, u64>,
+    /// By interface name.
+    pub qdiscs: BTreeMap<String, QdiscCounters>,
+    /// By pid: those that used CPU time in between, the ten busiest.
+    pub processes: BTreeMap<String, ProcessTime>,
+    /// Counters that went backwards or vanished (reset, wrapped, link recreated): named here, absent above.
+    pub unreliable: Vec<String>,
+}

@@ -1,0 +1,40 @@
+//! A value, or the reason why it is not known.
+
+use serde::{Deserialize, Serialize};
+
+/// A value, or the reason why it is not known.
+///
+/// In JSON: `{"value": …}` or `{"unknown": "because …"}`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Known<T> {
+    /// The value as the machine gave it.
+    #[serde(rename = "value")]
+    Value(T),
+    /// Why there is no value.
+    #[serde(rename = "unknown")]
+    Unknown(String),
+}
+
+impl<T> Known<T> {
+    /// The value, if it is known.
+    pub fn value(&self) -> Option<&T> {
+        match self {
+            Self::Value(value) => Some(value),
+            Self::Unknown(_) => None,
+        }
+    }
+
+    /// An unknown value with its reason.
+    pub fn because(reason: impl Into<String>) -> Self {
+        Self::Unknown(reason.into())
+    }
+}
+
+impl<T, E: std::fmt::Display> From<Result<T, E>> for Known<T> {
+    fn from(result: Result<T, E>) -> Self {
+        match result {
+            Ok(value) => Self::Value(value),
+            Err(error) => Self::Unknown(error.to_string()),
+        }
+    }
+}

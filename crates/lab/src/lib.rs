@@ -1,0 +1,1 @@
+//! Practice roads in network namespaces.

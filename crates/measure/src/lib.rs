@@ -1,0 +1,3 @@
+//! Loads, probes, interleaved pairs and their statistics: how a number is made.
+mod model;
+pub use model::*;

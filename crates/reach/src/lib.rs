@@ -1,0 +1,1 @@
+//! How to get to a machine.

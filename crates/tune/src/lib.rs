@@ -1,0 +1,3 @@
+//! Remedies as experiments: kept or undone.
+mod model;
+pub use model::*;

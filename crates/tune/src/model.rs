@@ -1,0 +1,73 @@
+//! Experiments and their outcome.
+
+use serde::{Deserialize, Serialize};
+use wirespeed_doctor::{End, Goal};
+use wirespeed_measure::Sample;
+use wirespeed_settings::{Setting, Value};
+
+/// One change as it was made.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ChangeMade {
+    /// Machine.
+    pub end: End,
+    /// Machine's name.
+    pub host: String,
+    /// Knob.
+    pub setting: Setting,
+    /// Value before.
+    pub before: Value,
+    /// Value tried.
+    pub after: Value,
+}
+
+/// A quantity that must not get worse.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Guard {
+    /// `loaded-rtt`, `goodput`, `drops`, `cpu-per-byte`, `retransmits`.
+    pub name: String,
+    /// Median without the change.
+    pub before: f64,
+    /// Median with it.
+    pub after: f64,
+    /// Unit of both.
+    pub unit: String,
+    /// Held?
+    pub held: bool,
+}
+
+/// One remedy tried: A (as it was) and B (changed) in turn, through the tunnel.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Experiment {
+    /// Code of the finding it is for.
+    pub code: String,
+    /// The first knob, in words (`wg0 mtu on gw1, gw2`).
+    pub setting: String,
+    /// Its value before.
+    pub before: Value,
+    /// Its value tried.
+    pub after: Value,
+    /// Every change, knob by knob.
+    pub changes: Vec<ChangeMade>,
+    /// What the gain is a gain of.
+    pub goal: Goal,
+    /// Unit of `gain` and of the medians: `bit/s` or `s` (a lower loaded RTT is a positive gain).
+    pub unit: String,
+    /// Median without.
+    pub measured_before: f64,
+    /// Median with.
+    pub measured_after: f64,
+    /// Median gain over the pairs, in `unit`; positive = better.
+    pub gain: f64,
+    /// Lower end of its 95 % confidence interval (bootstrap over pairs).
+    pub gain_low: f64,
+    /// Upper end.
+    pub gain_high: f64,
+    /// What must not get worse.
+    pub guards: Vec<Guard>,
+    /// Kept, or put back?
+    pub kept: bool,
+    /// Why.
+    pub why: String,
+    /// Every sample, A B A B ….
+    pub samples: Vec<Sample>,
+}
