@@ -1,0 +1,30 @@
+# make setup   install what is missing (Debian 12, as root; nothing is fetched when all is there)
+# make build   the program: target/release/wirespeed
+# make demo    a slow tunnel found out, fixed with proof, and put back (as root)
+# make test    every test, and what could not be tested here (as root)
+# make bench   the benchmarks of bench/README.md (as root)
+# make lint    rustfmt and clippy
+
+export PATH := $(PATH):$(if $(CARGO_HOME),$(CARGO_HOME),$(HOME)/.cargo)/bin
+
+.PHONY: setup build demo test bench lint
+
+setup:
+	@scripts/setup
+
+build: setup
+	cargo build --release --package wirespeed-cli
+
+demo: build
+	@scripts/demo target/release/wirespeed
+
+test: setup
+	@scripts/test
+
+bench: build
+	@bench/run target/release/wirespeed
+
+lint:
+	@scripts/setup lint
+	cargo fmt --all -- --check
+	cargo clippy --workspace --all-targets -- -D warnings
