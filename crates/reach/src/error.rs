@@ -1,0 +1,155 @@
+//! What can go wrong between here and a machine.
+
+use std::time::Duration;
+
+use crate::place::PlaceError;
+
+/// Why a machine could not be reached, or a call to it brought nothing. Cloneable, because every call that a
+/// broken connection ends gets the same reason.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ReachError {
+    /// The place is not one that can be opened.
+    #[error(transparent)]
+    Place(#[from] PlaceError),
+
+    /// Nothing was started on the way: no such namespace, no ssh on this machine, no root.
+    #[error("{machine}: {reason}")]
+    NotStarted {
+        /// Where.
+        machine: String,
+        /// What was tried, what was in the way, and what to do.
+        reason: String,
+    },
+
+    /// The machine was reached, but there is no wirespeed on it.
+    #[error("{machine}: could not run {program} there ({detail}); {advice}")]
+    ProgramMissing {
+        /// Where.
+        machine: String,
+        /// The program that was tried.
+        program: String,
+        /// What the system said.
+        detail: String,
+        /// What to do.
+        advice: String,
+    },
+
+    /// The ssh server's host key is unknown or has changed.
+    #[error(
+        "{machine}: ssh does not trust the host key ({detail}); compare the key, then run ssh to that host once by hand to accept it"
+    )]
+    HostKey {
+        /// Where.
+        machine: String,
+        /// What ssh said.
+        detail: String,
+    },
+
+    /// The ssh server did not let us in.
+    #[error(
+        "{machine}: ssh was not let in ({detail}); wirespeed never asks for a password: set up a key or an agent so that ssh to that host works by itself"
+    )]
+    Login {
+        /// Where.
+        machine: String,
+        /// What ssh said.
+        detail: String,
+    },
+
+    /// ssh found no server, or lost it before wirespeed started.
+    #[error(
+        "{machine}: ssh did not get there ({detail}); check address, port and firewall with ssh by hand"
+    )]
+    Unreachable {
+        /// Where.
+        machine: String,
+        /// What ssh said.
+        detail: String,
+    },
+
+    /// The other program is not of our version.
+    #[error(
+        "{machine}: runs wirespeed {theirs} (protocol {their_protocol}), this is wirespeed {ours} (protocol {our_protocol}); install the same version on both machines"
+    )]
+    Version {
+        /// Where.
+        machine: String,
+        /// Version of the program there.
+        theirs: String,
+        /// Its protocol.
+        their_protocol: u32,
+        /// Version of this program.
+        ours: String,
+        /// Our protocol.
+        our_protocol: u32,
+    },
+
+    /// No answer within the limit. The call was cancelled; the connection stays, unless it was never made.
+    #[error("{machine}: {operation} gave no answer within {:.1} s{detail}", after.as_secs_f64())]
+    TimedOut {
+        /// Where.
+        machine: String,
+        /// What was called; "the greeting" while opening.
+        operation: String,
+        /// The limit.
+        after: Duration,
+        /// What was heard meanwhile and what to do; empty or beginning with a separator.
+        detail: String,
+    },
+
+    /// The agent, or the ssh that leads to it, ended while it was needed.
+    #[error(
+        "{machine}: the wirespeed agent there ended ({exit}){}",
+        crate::text::last_words(stderr)
+    )]
+    Died {
+        /// Where.
+        machine: String,
+        /// How it ended, in words.
+        exit: String,
+        /// The end of what it wrote to its standard error, escaped; may be empty.
+        stderr: String,
+    },
+
+    /// What came over the line is not ours.
+    #[error("{machine}: {detail}")]
+    Rubbish {
+        /// Where.
+        machine: String,
+        /// What came instead of what, and what to do.
+        detail: String,
+    },
+
+    /// The parameters of a call can't be sent.
+    #[error("{machine}: {operation} was not called: {detail}")]
+    Params {
+        /// Where.
+        machine: String,
+        /// What was to be called.
+        operation: String,
+        /// Why not.
+        detail: String,
+    },
+
+    /// The operation's answer does not have the shape the caller expects.
+    #[error("{machine}: {operation} answered in a form this wirespeed does not know: {detail}")]
+    Answer {
+        /// Where.
+        machine: String,
+        /// What was called.
+        operation: String,
+        /// What does not fit.
+        detail: String,
+    },
+
+    /// The operation itself failed over there, and said why.
+    #[error("{machine}: {message}")]
+    Operation {
+        /// Where.
+        machine: String,
+        /// What was called.
+        operation: String,
+        /// What the operation said.
+        message: String,
+    },
+}

@@ -1,0 +1,73 @@
+//! Foreign text made fit to be shown: short, one line, nothing a terminal would obey.
+
+/// Up to `most` characters of `bytes`, from the start, control characters escaped.
+pub(crate) fn beginning(bytes: &[u8], most: usize) -> String {
+    let text = String::from_utf8_lossy(&bytes[..bytes.len().min(most * 4)]);
+    let mut shown: String = text.chars().take(most).flat_map(escape).collect();
+    if text.chars().count() > most || bytes.len() > most * 4 {
+        shown.push('…');
+    }
+    shown
+}
+
+/// The lines of `bytes` that say something, escaped and joined by `"; "`.
+pub(crate) fn lines(bytes: &[u8]) -> String {
+    let text = String::from_utf8_lossy(bytes);
+    let lines: Vec<String> = text
+        .lines()
+        .map(str::trim)
+        .filter(|line| !line.is_empty())
+        .map(|line| line.chars().flat_map(escape).collect())
+        .collect();
+    lines.join("; ")
+}
+
+/// The last line of `bytes` that says something, escaped; `None` when none does.
+pub(crate) fn last_line(bytes: &[u8]) -> Option<String> {
+    let text = String::from_utf8_lossy(bytes);
+    let line = text.lines().map(str::trim).rfind(|line| !line.is_empty())?;
+    Some(beginning(line.as_bytes(), 300))
+}
+
+/// What a program wrote at its end, as the tail of a sentence.
+pub(crate) fn last_words(stderr: &str) -> String {
+    if stderr.is_empty() {
+        "; it said nothing about why".to_owned()
+    } else {
+        format!("; its last words: {stderr}")
+    }
+}
+
+fn escape(character: char) -> Vec<char> {
+    // Beyond C0 and C1 controls: the marks that reorder text on a terminal.
+    let reorders = matches!(character, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+    if character.is_control() || reorders {
+        character.escape_default().collect()
+    } else {
+        vec![character]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn controls_do_not_reach_the_terminal() {
+        assert_eq!(beginning(b"\x1b[2Jhi\xff", 80), "\\u{1b}[2Jhi\u{fffd}");
+        assert_eq!(beginning("abc\u{202e}".as_bytes(), 80), "abc\\u{202e}");
+    }
+
+    #[test]
+    fn long_text_is_cut() {
+        assert_eq!(beginning(b"abcdef", 3), "abc…");
+        assert_eq!(beginning(b"abc", 3), "abc");
+    }
+
+    #[test]
+    fn lines_that_say_nothing_are_left_out() {
+        assert_eq!(lines(b"\r\none\r\n\n two \n"), "one; two");
+        assert_eq!(last_line(b"one\ntwo\n\n").as_deref(), Some("two"));
+        assert_eq!(last_line(b" \n"), None);
+    }
+}
