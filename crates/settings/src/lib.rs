@@ -3,6 +3,19 @@
 //!
 //! A [`Setting`] names one knob on one machine; its [`Value`] is plain JSON whose shape the knob
 //! documents. Nothing here decides *whether* to change something: that is `wirespeed-tune`.
+//!
+//! Every call acts in the network namespace of the calling thread.
+
+mod egress_shaper;
+mod error;
+mod link;
+mod link_mtu;
+mod netlink;
+mod route_congestion;
+mod socket_receive_buffer;
+mod sysctl;
+
+pub use error::SettingError;
 
 use serde::{Deserialize, Serialize};
 
@@ -41,4 +54,123 @@ pub enum Setting {
         /// `net.ipv4.tcp_mtu_probing`.
         name: String,
     },
+}
+
+/// What became of a knob that was to be put back.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", tag = "outcome")]
+pub enum Restored {
+    /// It has its old value: put back now, or never changed.
+    PutBack,
+    /// Someone else changed it after us; left as it is.
+    ChangedByOthers {
+        /// What it has now, in words.
+        now: String,
+    },
+}
+
+impl Setting {
+    /// The value it has now, in the shape its knob documents.
+    pub fn read(&self) -> Result<Value, SettingError> {
+        match self {
+            Self::LinkMtu { interface } => link_mtu::read(interface),
+            Self::SocketReceiveBuffer { interface } => socket_receive_buffer::read(interface),
+            Self::RouteCongestion { interface } => route_congestion::read(interface),
+            Self::EgressShaper { interface } => egress_shaper::read(interface),
+            Self::Sysctl { name } => sysctl::read(name),
+        }
+    }
+
+    /// Gives it a value and checks by reading back. Anything [`Setting::read`] gave is taken.
+    pub fn write(&self, value: &Value) -> Result<(), SettingError> {
+        match self {
+            Self::LinkMtu { interface } => link_mtu::write(interface, value),
+            Self::SocketReceiveBuffer { interface } => {
+                socket_receive_buffer::write(interface, value)
+            }
+            Self::RouteCongestion { interface } => route_congestion::write(interface, value),
+            Self::EgressShaper { interface } => egress_shaper::write(interface, value),
+            Self::Sysctl { name } => sysctl::write(name, value),
+        }
+    }
+
+    /// Puts `before` back where one of `ours` (values we wrote or meant to write) still stands; what anybody
+    /// else has set since wins. A knob of several parts (routes, sockets) is judged part by part.
+    pub fn restore(&self, before: &Value, ours: &[Value]) -> Result<Restored, SettingError> {
+        let changed_by_others = match self {
+            Self::SocketReceiveBuffer { interface } => {
+                socket_receive_buffer::restore(interface, before, ours)?
+            }
+            Self::RouteCongestion { interface } => {
+                route_congestion::restore(interface, before, ours)?
+            }
+            Self::LinkMtu { .. } | Self::EgressShaper { .. } | Self::Sysctl { .. } => {
+                let now = self.read()?;
+                if self.normal(&now) == self.normal(before) {
+                    Vec::new()
+                } else if ours
+                    .iter()
+                    .any(|ours| self.normal(ours) == self.normal(&now))
+                {
+                    self.write(before)?;
+                    Vec::new()
+                } else {
+                    vec![now.to_string()]
+                }
+            }
+        };
+        Ok(if changed_by_others.is_empty() {
+            Restored::PutBack
+        } else {
+            Restored::ChangedByOthers {
+                now: changed_by_others.join(", "),
+            }
+        })
+    }
+
+    /// The commands a person could run instead of [`Setting::write`]; empty when the value makes no sense for it.
+    pub fn shell(&self, value: &Value) -> Vec<String> {
+        match self {
+            Self::LinkMtu { interface } => link_mtu::shell(interface, value),
+            Self::SocketReceiveBuffer { interface } => {
+                socket_receive_buffer::shell(interface, value)
+            }
+            Self::RouteCongestion { interface } => route_congestion::shell(interface, value),
+            Self::EgressShaper { interface } => egress_shaper::shell(interface, value),
+            Self::Sysctl { name } => sysctl::shell(name, value),
+        }
+    }
+
+    /// The knob in a few words: `wg0 mtu`.
+    pub fn describe(&self) -> String {
+        match self {
+            Self::LinkMtu { interface } => link_mtu::describe(interface),
+            Self::SocketReceiveBuffer { interface } => socket_receive_buffer::describe(interface),
+            Self::RouteCongestion { interface } => route_congestion::describe(interface),
+            Self::EgressShaper { interface } => egress_shaper::describe(interface),
+            Self::Sysctl { name } => sysctl::describe(name),
+        }
+    }
+
+    /// Where to write the value so that it outlives a reboot.
+    pub fn persistence(&self, value: &Value) -> String {
+        match self {
+            Self::LinkMtu { interface } => link_mtu::persistence(interface, value),
+            Self::SocketReceiveBuffer { interface } => {
+                socket_receive_buffer::persistence(interface, value)
+            }
+            Self::RouteCongestion { interface } => route_congestion::persistence(interface, value),
+            Self::EgressShaper { interface } => egress_shaper::persistence(interface, value),
+            Self::Sysctl { name } => sysctl::persistence(name, value),
+        }
+    }
+
+    /// One form for values that mean the same.
+    fn normal(&self, value: &Value) -> Value {
+        match self {
+            Self::EgressShaper { .. } => egress_shaper::normal(value),
+            Self::Sysctl { .. } => sysctl::normal(value),
+            _ => value.clone(),
+        }
+    }
 }
