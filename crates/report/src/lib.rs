@@ -1,1 +1,22 @@
-//! How results look: terminal and JSON.
+//! How results look: text for terminals, and the JSON that others script against.
+//!
+//! Nothing here measures or judges; [`diff::against`] lines two records up, and every other function turns a
+//! finished value into text. Each module holds its own wording, so that a translation has one place per
+//! kind of report.
+
+pub mod diff;
+mod doctor_text;
+mod look;
+mod measured_text;
+mod page;
+mod record;
+mod test_text;
+mod tune_text;
+pub mod units;
+
+pub use doctor_text::doctor;
+pub use look::Look;
+pub use page::page;
+pub use record::*;
+pub use test_text::{against, test};
+pub use tune_text::experiments;

@@ -1,0 +1,248 @@
+//! The doctor's answer in the terminal: the verdict and the worst findings on one screen, everything else
+//! with `-v`.
+
+use wirespeed_doctor::{EvidenceLine, FarKind, Finding, Severity, Verdict};
+use wirespeed_measure::Direction;
+
+use crate::look::{Look, clean, columns};
+use crate::measured_text;
+use crate::record::{DoctorRecord, first_command};
+use crate::units;
+
+/// Findings shown in full without `-v`.
+const SHOWN_IN_FULL: usize = 3;
+/// Checks that could not be made shown without `-v`.
+const NOT_CHECKED_SHOWN: usize = 4;
+
+/// The doctor's answer.
+pub fn doctor(record: &DoctorRecord, look: &Look) -> String {
+    let mut out = String::new();
+    out.push_str(&headline(record, look));
+    out.push_str(&measured_text::road(&record.measurements.comparisons, look));
+
+    let (roots, consequences): (Vec<&Finding>, Vec<&Finding>) = record
+        .findings
+        .iter()
+        .partition(|finding| finding.consequence_of.is_none());
+    for (index, finding) in roots.iter().enumerate() {
+        out.push('\n');
+        if index < SHOWN_IN_FULL || look.details {
+            out.push_str(&full(finding, record, look));
+        } else {
+            out.push_str(&title(finding, look));
+        }
+        for consequence in consequences
+            .iter()
+            .filter(|c| c.consequence_of.as_deref() == Some(&finding.code))
+        {
+            let text = format!("{}: {}", consequence.code, clean(&consequence.because));
+            out.push_str(&look.hanging("  └ explains  ", 14, &text));
+        }
+    }
+    out.push_str(&refused(record, look));
+    out.push_str(&not_checked(record, look));
+    if look.details {
+        out.push_str(&measured_text::probes(&record.measurements, look));
+        out.push_str(&measured_text::comparisons(
+            &record.measurements.comparisons,
+            look,
+        ));
+        out.push_str(&measured_text::machines(&record.machines, look));
+    } else if record.verdict != Verdict::Unmeasured {
+        out.push('\n');
+        out.push_str(&look.paragraph(0, "-v shows every figure behind this."));
+    }
+    out
+}
+
+fn headline(record: &DoctorRecord, look: &Look) -> String {
+    let tunnel = match record.far_name() {
+        Some(far) => format!("{} (to {far})", record.interface),
+        None => record.interface.clone(),
+    };
+    match record.verdict {
+        Verdict::Healthy => {
+            let text = match measured_text::carried(&record.measurements.comparisons) {
+                Some(carried) => format!("{tunnel}: {carried}. Nothing is wrong with it."),
+                None => format!("{tunnel}: nothing wrong was found."),
+            };
+            look.hanging(&format!("{}  ", look.good("healthy")), 9, &text)
+        }
+        Verdict::Findings => {
+            let roots = record
+                .findings
+                .iter()
+                .filter(|finding| finding.consequence_of.is_none())
+                .count();
+            let worst = record
+                .findings
+                .iter()
+                .map(|finding| finding.severity)
+                .max()
+                .unwrap_or(Severity::Info);
+            let noun = if roots == 1 {
+                "1 finding".to_owned()
+            } else {
+                format!("{roots} findings")
+            };
+            let word = match worst {
+                Severity::Critical => look.bad(&noun),
+                Severity::Warning => look.warn(&noun),
+                Severity::Info => look.bold(&noun),
+            };
+            let text = match measured_text::carried(&record.measurements.comparisons) {
+                Some(carried) => format!("{tunnel}: {carried}."),
+                None => format!("{tunnel}."),
+            };
+            look.hanging(&format!("{word}  "), columns(&noun) + 2, &text)
+        }
+        Verdict::Unmeasured => {
+            let text = format!(
+                "{tunnel}: nothing could be measured, and nothing was found without measuring."
+            );
+            look.hanging(&format!("{}  ", look.warn("unmeasured")), 12, &text)
+        }
+    }
+}
+
+fn title(finding: &Finding, look: &Look) -> String {
+    let word = match finding.severity {
+        Severity::Critical => look.bad("critical"),
+        Severity::Warning => look.warn("warning"),
+        Severity::Info => look.bold("info"),
+    };
+    let direction = match finding.direction {
+        Some(Direction::Upload) => ", upload",
+        Some(Direction::Download) => ", download",
+        None => "",
+    };
+    let place = format!(
+        "on {}{direction}, {} sure",
+        clean(&finding.host),
+        units::percent(finding.confidence)
+    );
+    format!(
+        "{word}  {}  {}\n",
+        look.bold(&finding.code),
+        look.dim(&place)
+    )
+}
+
+fn full(finding: &Finding, record: &DoctorRecord, look: &Look) -> String {
+    let mut out = title(finding, look);
+    out.push_str(&look.paragraph(2, &clean(&finding.because)));
+    let shown = if look.details {
+        finding.evidence.len()
+    } else {
+        1
+    };
+    for (index, line) in finding.evidence.iter().take(shown).enumerate() {
+        let lead = if index == 0 {
+            "  evidence  "
+        } else {
+            "            "
+        };
+        out.push_str(&look.hanging(lead, 12, &evidence_line(line)));
+    }
+    if finding
+        .remedies
+        .iter()
+        .any(|remedy| !remedy.changes.is_empty())
+    {
+        let command = format!(
+            "wirespeed tune {}{} --only {}",
+            record.interface,
+            far_option(record),
+            finding.code
+        );
+        out.push_str(&look.hanging("  fix       ", 12, &command));
+    }
+    if look.details {
+        for remedy in &finding.remedies {
+            out.push_str(&look.hanging("  remedy    ", 12, &clean(&remedy.title)));
+            for command in &remedy.commands {
+                out.push_str(&look.hanging("            ", 14, &clean(command)));
+            }
+            out.push_str(&look.hanging("    to keep ", 12, &clean(&remedy.persistence)));
+            out.push_str(&look.hanging("    undo    ", 12, &clean(&remedy.undo)));
+            out.push_str(&look.hanging("    risk    ", 12, &clean(&remedy.risk)));
+        }
+        for refusal in &finding.refused {
+            let text = format!("{}: {}", clean(&refusal.remedy), clean(&refusal.why));
+            out.push_str(&look.hanging("  useless   ", 12, &text));
+        }
+    } else if let Some(command) = first_command(&finding.remedies) {
+        out.push_str(&look.hanging("  by hand   ", 12, &clean(command)));
+    } else if let Some(remedy) = finding.remedies.first() {
+        out.push_str(&look.hanging("  by hand   ", 12, &clean(&remedy.title)));
+    }
+    out.push_str(&look.hanging(
+        "  more      ",
+        12,
+        &format!("wirespeed explain {}", finding.code),
+    ));
+    out
+}
+
+/// ` --far …` is known to the caller only; what can be said here is that one belongs there.
+fn far_option(record: &DoctorRecord) -> &'static str {
+    match record.far_kind {
+        FarKind::Nothing => "",
+        FarKind::Wirespeed | FarKind::Iperf3 => " --far …",
+    }
+}
+
+fn evidence_line(line: &EvidenceLine) -> String {
+    let before = units::value(&line.before, &line.unit);
+    let after = units::value(&line.after, &line.unit);
+    let values = match (before, after) {
+        (Some(before), Some(after)) => format!("{before} → {after}"),
+        (None, Some(value)) | (Some(value), None) => value,
+        (None, None) => "not known".to_owned(),
+    };
+    clean(&format!("{}: {values} ({})", line.what, line.r#where))
+}
+
+fn refused(record: &DoctorRecord, look: &Look) -> String {
+    if record.refused.is_empty() {
+        return String::new();
+    }
+    let mut out = String::from("\n");
+    out.push_str(&look.bold("Would not help here"));
+    out.push('\n');
+    for refusal in &record.refused {
+        let text = if look.details {
+            format!("{}: {}", clean(&refusal.remedy), clean(&refusal.why))
+        } else {
+            clean(&refusal.remedy)
+        };
+        out.push_str(&look.hanging("  - ", 4, &text));
+    }
+    out
+}
+
+fn not_checked(record: &DoctorRecord, look: &Look) -> String {
+    if record.not_checked.is_empty() {
+        return String::new();
+    }
+    let mut out = String::from("\n");
+    out.push_str(&look.bold("Not checked"));
+    out.push('\n');
+    let shown = if look.details {
+        record.not_checked.len()
+    } else {
+        NOT_CHECKED_SHOWN
+    };
+    for item in record.not_checked.iter().take(shown) {
+        out.push_str(&look.hanging(
+            "  - ",
+            4,
+            &clean(&format!("{}: {}", item.what, item.because)),
+        ));
+    }
+    let left = record.not_checked.len().saturating_sub(shown);
+    if left > 0 {
+        out.push_str(&look.paragraph(4, &format!("and {left} more (-v shows them).")));
+    }
+    out
+}

@@ -1,0 +1,204 @@
+//! How text is laid out: width, colour, indents that hang.
+
+use anstyle::{AnsiColor, Style};
+
+/// How the reader wants it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Look {
+    /// Columns; kept between 60 and 120.
+    pub width: usize,
+    /// With ANSI colours.
+    pub colour: bool,
+    /// Details after the answer (`-v`).
+    pub details: bool,
+}
+
+/// Narrowest layout.
+const NARROWEST: usize = 60;
+/// Widest layout: longer lines are hard to read.
+const WIDEST: usize = 120;
+
+impl Look {
+    /// A look for a terminal of `columns`.
+    pub fn new(columns: usize, colour: bool, details: bool) -> Self {
+        Self {
+            width: columns.clamp(NARROWEST, WIDEST),
+            colour,
+            details,
+        }
+    }
+
+    pub(crate) fn bold(&self, text: &str) -> String {
+        self.styled(text, Style::new().bold())
+    }
+
+    pub(crate) fn dim(&self, text: &str) -> String {
+        self.styled(text, Style::new().dimmed())
+    }
+
+    pub(crate) fn good(&self, text: &str) -> String {
+        self.styled(text, AnsiColor::Green.on_default().bold())
+    }
+
+    pub(crate) fn warn(&self, text: &str) -> String {
+        self.styled(text, AnsiColor::Yellow.on_default().bold())
+    }
+
+    pub(crate) fn bad(&self, text: &str) -> String {
+        self.styled(text, AnsiColor::Red.on_default().bold())
+    }
+
+    fn styled(&self, text: &str, style: Style) -> String {
+        if self.colour && !text.is_empty() {
+            format!("{}{text}{}", style.render(), style.render_reset())
+        } else {
+            text.to_owned()
+        }
+    }
+
+    /// A paragraph: wrapped to the width, every line indented.
+    pub(crate) fn paragraph(&self, indent: usize, text: &str) -> String {
+        self.hanging(&" ".repeat(indent), indent, text)
+    }
+
+    /// A paragraph whose first line starts with `lead` (shown as it is) and whose further lines are indented
+    /// by `indent`.
+    pub(crate) fn hanging(&self, lead: &str, indent: usize, text: &str) -> String {
+        let lead_columns = columns(lead);
+        let mut first = lead.to_owned();
+        if lead_columns < indent {
+            first.push_str(&" ".repeat(indent - lead_columns));
+        }
+        let room = self.width.saturating_sub(indent.max(lead_columns)).max(20);
+        let mut out = String::new();
+        for (index, line) in wrap(text, room).into_iter().enumerate() {
+            if index == 0 {
+                out.push_str(&first);
+            } else {
+                out.push_str(&" ".repeat(indent));
+            }
+            out.push_str(&line);
+            out.push('\n');
+        }
+        out
+    }
+}
+
+/// One table: columns as wide as their widest cell, two spaces apart; columns from `align_right_from` on are
+/// right-aligned.
+pub(crate) fn table(
+    look: &Look,
+    indent: usize,
+    header: &[&str],
+    rows: &[Vec<String>],
+    align_right_from: usize,
+) -> String {
+    let mut widths: Vec<usize> = header.iter().map(|cell| columns(cell)).collect();
+    for row in rows {
+        for (width, cell) in widths.iter_mut().zip(row) {
+            *width = (*width).max(columns(cell));
+        }
+    }
+    let line = |cells: &mut dyn Iterator<Item = &str>| {
+        let mut text = " ".repeat(indent);
+        for (index, (cell, width)) in cells.zip(&widths).enumerate() {
+            if index > 0 {
+                text.push_str("  ");
+            }
+            let pad = " ".repeat(width.saturating_sub(columns(cell)));
+            if index >= align_right_from {
+                text.push_str(&pad);
+                text.push_str(cell);
+            } else {
+                text.push_str(cell);
+                text.push_str(&pad);
+            }
+        }
+        text.trim_end().to_owned()
+    };
+    let mut out = String::new();
+    out.push_str(&look.dim(&line(&mut header.iter().copied())));
+    out.push('\n');
+    for row in rows {
+        out.push_str(&line(&mut row.iter().map(String::as_str)));
+        out.push('\n');
+    }
+    out
+}
+
+/// Columns a text takes: characters, escape sequences not counted.
+pub(crate) fn columns(text: &str) -> usize {
+    let mut count = 0;
+    let mut escape = false;
+    for character in text.chars() {
+        match (escape, character) {
+            (false, '\u{1b}') => escape = true,
+            (true, 'm') => escape = false,
+            (false, _) => count += 1,
+            (true, _) => {}
+        }
+    }
+    count
+}
+
+/// Breaks at spaces; a word longer than the room stands alone and sticks out (a command must stay whole).
+pub(crate) fn wrap(text: &str, room: usize) -> Vec<String> {
+    let mut lines = Vec::new();
+    for paragraph in text.lines() {
+        let mut line = String::new();
+        for word in paragraph.split_ascii_whitespace() {
+            if !line.is_empty() && columns(&line) + 1 + columns(word) > room {
+                lines.push(std::mem::take(&mut line));
+            }
+            if !line.is_empty() {
+                line.push(' ');
+            }
+            line.push_str(word);
+        }
+        lines.push(line);
+    }
+    if lines.is_empty() {
+        lines.push(String::new());
+    }
+    lines
+}
+
+/// What came from outside (host names, error texts) shown without control characters.
+pub(crate) fn clean(text: &str) -> String {
+    text.chars()
+        .map(|c| if c.is_control() && c != '\n' { ' ' } else { c })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn wraps_at_spaces_and_keeps_long_words() {
+        assert_eq!(wrap("one two three", 7), ["one two", "three"]);
+        assert_eq!(
+            wrap("a verylongcommandline b", 5),
+            ["a", "verylongcommandline", "b"]
+        );
+        assert_eq!(wrap("", 5), [""]);
+    }
+
+    #[test]
+    fn escapes_take_no_columns() {
+        let look = Look::new(80, true, false);
+        assert_eq!(columns(&look.bad("five!")), 5);
+        assert_eq!(Look::new(80, false, false).bad("five!"), "five!");
+    }
+
+    #[test]
+    fn width_is_kept_between_60_and_120() {
+        assert_eq!(Look::new(10, false, false).width, 60);
+        assert_eq!(Look::new(500, false, false).width, 120);
+    }
+
+    #[test]
+    fn control_characters_do_not_reach_the_terminal() {
+        assert_eq!(clean("a\u{1b}[31mb\u{7}"), "a [31mb ");
+    }
+}

@@ -1,0 +1,204 @@
+//! The JSON that others script against: one object per command, with a versioned schema. Rates in bit/s,
+//! times in seconds, sizes in bytes.
+
+use serde::{Deserialize, Serialize};
+use wirespeed_doctor::{
+    CongestionTrial, Diagnosis, End, Evidence, FarKind, Finding, IdleReturn, Refusal, Remedy,
+    Verdict,
+};
+use wirespeed_facts::{Facts, Known};
+use wirespeed_measure::{Comparison, NotMeasured, PathMtu, RttSummary, TunnelSweep};
+
+/// Name and version of a record's shape. A field that is added keeps the version; one that changes its
+/// meaning or goes away raises it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Schema {
+    /// `wirespeed.doctor`, `wirespeed.test`, `wirespeed.tune`, `wirespeed.error`.
+    pub name: String,
+    /// Counts from 1.
+    pub version: u32,
+}
+
+impl Schema {
+    /// The first version of the schema of a command.
+    pub fn of(command: &str) -> Self {
+        Self {
+            name: format!("wirespeed.{command}"),
+            version: 1,
+        }
+    }
+}
+
+/// One machine that took part.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct MachineRecord {
+    /// Here or the far end.
+    pub end: End,
+    /// Its name in findings and evidence.
+    pub name: String,
+    /// The tunnel's interface there, where known.
+    pub interface: Option<String>,
+    /// What it said of itself before the load.
+    pub facts: Facts,
+}
+
+/// What `wirespeed test --json` prints and `--against` reads.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct TestRecord {
+    /// `wirespeed.test`.
+    pub schema: Schema,
+    /// `healthy`, `findings` (some comparison is below nine tenths of the bare path) or `unmeasured`.
+    pub verdict: Verdict,
+    /// Seconds since the Unix epoch.
+    pub started_at: f64,
+    /// The tunnel's interface here.
+    pub interface: String,
+    /// What is at the other end.
+    pub far_kind: FarKind,
+    /// Who took part.
+    pub machines: Vec<MachineRecord>,
+    /// RTT outside the tunnel without load.
+    pub idle_rtt_bare: Known<RttSummary>,
+    /// RTT through the tunnel without load.
+    pub idle_rtt_tunnel: Known<RttSummary>,
+    /// Bare against tunnel, one per direction, number of streams and protocol.
+    pub comparisons: Vec<Comparison>,
+    /// What was meant to be measured and was not.
+    pub not_measured: Vec<NotMeasured>,
+}
+
+/// Everything the doctor measured.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Measurements {
+    /// What the user expects of the line (`--expect`).
+    pub expected_rate: Option<f64>,
+    /// Does the far end reach an idle tunnel?
+    pub idle_return: Known<IdleReturn>,
+    /// RTT outside the tunnel without load.
+    pub idle_rtt_bare: Known<RttSummary>,
+    /// RTT through the tunnel without load.
+    pub idle_rtt_tunnel: Known<RttSummary>,
+    /// Outer don't-fragment probes.
+    pub path_mtu: Vec<PathMtu>,
+    /// Sizes that pass inside the tunnel.
+    pub tunnel_sweep: Vec<TunnelSweep>,
+    /// Bare against tunnel.
+    pub comparisons: Vec<Comparison>,
+    /// Other congestion controls tried on single sockets.
+    pub congestion_trials: Vec<CongestionTrial>,
+}
+
+/// What `wirespeed doctor --json` prints.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct DoctorRecord {
+    /// `wirespeed.doctor`.
+    pub schema: Schema,
+    /// The answer in one word.
+    pub verdict: Verdict,
+    /// The tunnel's interface here.
+    pub interface: String,
+    /// Public key of the peer at the far end, where known.
+    pub peer: Option<String>,
+    /// What is at the other end.
+    pub far_kind: FarKind,
+    /// Who took part.
+    pub machines: Vec<MachineRecord>,
+    /// What was measured.
+    pub measurements: Measurements,
+    /// What is wrong, worst first.
+    pub findings: Vec<Finding>,
+    /// What was meant to be measured or checked and was not.
+    pub not_checked: Vec<NotMeasured>,
+    /// Folk remedies that can't help on these machines, whatever was found.
+    pub refused: Vec<Refusal>,
+}
+
+impl DoctorRecord {
+    /// The record of one diagnosis and the evidence it was made from.
+    pub fn new(evidence: &Evidence, diagnosis: &Diagnosis) -> Self {
+        let mut not_checked = evidence.not_measured.clone();
+        for item in &diagnosis.not_checked {
+            if !not_checked.contains(item) {
+                not_checked.push(item.clone());
+            }
+        }
+        Self {
+            schema: Schema::of("doctor"),
+            verdict: diagnosis.verdict,
+            interface: evidence.interface.clone(),
+            peer: evidence.peer.clone(),
+            far_kind: evidence.far_kind,
+            machines: machines_of(evidence),
+            measurements: Measurements {
+                expected_rate: evidence.expected_rate,
+                idle_return: evidence.idle_return.clone(),
+                idle_rtt_bare: evidence.idle_rtt_bare.clone(),
+                idle_rtt_tunnel: evidence.idle_rtt_tunnel.clone(),
+                path_mtu: evidence.path_mtu.clone(),
+                tunnel_sweep: evidence.tunnel_sweep.clone(),
+                comparisons: evidence.comparisons.clone(),
+                congestion_trials: evidence.congestion_trials.clone(),
+            },
+            findings: diagnosis.findings.clone(),
+            not_checked,
+            refused: diagnosis.refused.clone(),
+        }
+    }
+
+    /// Name of the far machine, where it took part.
+    pub fn far_name(&self) -> Option<&str> {
+        self.machines
+            .iter()
+            .find(|machine| machine.end == End::Far)
+            .map(|machine| machine.name.as_str())
+    }
+}
+
+/// A remedy's first line that a person can type, where there is one.
+pub(crate) fn first_command(remedies: &[Remedy]) -> Option<&str> {
+    remedies
+        .iter()
+        .flat_map(|remedy| &remedy.commands)
+        .map(String::as_str)
+        .find(|line| !line.starts_with('#'))
+}
+
+/// The record of a command that could not do its work.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ErrorRecord {
+    /// `wirespeed.doctor` and so on: that of the command asked for.
+    pub schema: Schema,
+    /// Always `unmeasured`.
+    pub verdict: Verdict,
+    /// What happened.
+    pub error: ErrorText,
+}
+
+/// An error for people: what was tried, on which machine, what to do.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ErrorText {
+    /// What was tried and how it failed.
+    pub what: String,
+    /// On which machine.
+    pub r#where: String,
+    /// What to do now.
+    pub todo: String,
+}
+
+fn machines_of(evidence: &Evidence) -> Vec<MachineRecord> {
+    let mut machines = vec![MachineRecord {
+        end: End::Here,
+        name: evidence.here_name.clone(),
+        interface: Some(evidence.interface.clone()),
+        facts: evidence.here.clone(),
+    }];
+    if let Some(far) = &evidence.far {
+        machines.push(MachineRecord {
+            end: End::Far,
+            name: evidence.far_name.clone(),
+            interface: evidence.far_interface.clone(),
+            facts: far.clone(),
+        });
+    }
+    machines
+}
