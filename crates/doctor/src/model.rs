@@ -1,8 +1,10 @@
 //! Evidence, findings and remedies.
 
 use serde::{Deserialize, Serialize};
-use wirespeed_facts::{Facts, Known};
-use wirespeed_measure::{Comparison, Direction, Estimate, NotMeasured, PathMtu, RttSummary, Sample, TunnelSweep};
+use wirespeed_facts::{CountersDelta, Facts, Known};
+use wirespeed_measure::{
+    Comparison, Direction, Estimate, NotMeasured, PathMtu, RttSummary, Sample, TunnelSweep,
+};
 use wirespeed_settings::{Setting, Value};
 
 /// What is at the other end.
@@ -54,6 +56,12 @@ pub struct Evidence {
     pub expected_rate: Option<f64>,
     /// What was meant to be measured and was not.
     pub not_measured: Vec<NotMeasured>,
+    /// What moved here from the first probe to the last, before any load.
+    #[serde(default)]
+    pub probing_here: Option<CountersDelta>,
+    /// The same at the far end, when wirespeed runs there.
+    #[serde(default)]
+    pub probing_far: Option<CountersDelta>,
 }
 
 /// The order of events on an idle tunnel (see `nat-timeout`).

@@ -1,0 +1,269 @@
+//! `congestion-control`: the sender takes loss for congestion where it is not.
+//!
+//! Believed only when another congestion control, tried in turn with the present one, gains for sure, and nothing else
+//! explains the loss.
+
+use serde_json::json;
+use wirespeed_facts::Known;
+use wirespeed_measure::{Direction, Sample, Via};
+use wirespeed_settings::Setting;
+
+use crate::finding::{Check, Found, Outcome, command, line, percent, rates_line};
+use crate::view::{DIRECTIONS, sender, word};
+use crate::{Change, CongestionTrial, End, Evidence, Goal, Remedy, Severity};
+
+pub(super) const CODE: &str = "congestion-control";
+
+pub(super) const CHECK: Check = Check {
+    code: CODE,
+    title: "The sender's congestion control backs off from loss that is not congestion",
+    run,
+};
+
+/// The lower end of the gain's interval must exceed this.
+const WORTH_IT: f64 = 0.10;
+/// Retransmitted share of the segments from which loss plays a part.
+const LOSSY: f64 = 0.001;
+/// Algorithms of Linux that halve (or the like) upon loss.
+const LOSS_BASED: [&str; 9] = [
+    "bic",
+    "cubic",
+    "highspeed",
+    "htcp",
+    "hybla",
+    "illinois",
+    "reno",
+    "scalable",
+    "westwood",
+];
+const AVAILABLE: &str = "net.ipv4.tcp_available_congestion_control";
+const DEFAULT: &str = "net.ipv4.tcp_congestion_control";
+
+fn run(evidence: &Evidence) -> Outcome {
+    if !evidence.loaded() {
+        return Outcome::unknown("no load ran through the tunnel");
+    }
+    let mut outcome = Outcome::default();
+    for direction in DIRECTIONS {
+        if !suspected(evidence, direction) {
+            continue;
+        }
+        match evidence
+            .congestion_trials
+            .iter()
+            .find(|trial| trial.direction == direction)
+        {
+            Some(trial) if trial.gain.low > WORTH_IT => outcome.found.push(found(evidence, trial)),
+            Some(_) => {}
+            None => outcome.not_known.push(format!(
+                "{}: loss was seen, but another congestion control was not tried",
+                word(direction)
+            )),
+        }
+    }
+    outcome
+}
+
+/// Is a trial worth its time in this direction: a loss-based sender, retransmits, and nothing else that explains them?
+pub(crate) fn suspected(evidence: &Evidence, direction: Direction) -> bool {
+    let samples = evidence.samples(direction, Via::Tunnel);
+    used(evidence, direction, &samples).is_some_and(|name| LOSS_BASED.contains(&name.as_str()))
+        && retransmitted(evidence, direction, &samples).is_some_and(|share| share >= LOSSY)
+        && super::explained(evidence, direction).is_none()
+}
+
+/// What the sender uses: as the load tells, else its default.
+fn used(evidence: &Evidence, direction: Direction, samples: &[&Sample]) -> Option<String> {
+    samples
+        .iter()
+        .find_map(|sample| sample.congestion_control.clone())
+        .or_else(|| {
+            evidence
+                .facts(sender(direction))?
+                .sysctls
+                .get(DEFAULT)?
+                .value()
+                .map(|text| text.trim().to_owned())
+        })
+}
+
+/// Share of the segments sent again, over all samples together.
+fn retransmitted(evidence: &Evidence, direction: Direction, samples: &[&Sample]) -> Option<f64> {
+    let counted: Vec<(u64, u64)> = samples
+        .iter()
+        .filter_map(|sample| Some((sample.retransmits?, sample.bytes)))
+        .collect();
+    let again = counted
+        .iter()
+        .fold(0_u64, |sum, (again, _)| sum.saturating_add(*again));
+    let bytes = counted
+        .iter()
+        .fold(0_u64, |sum, (_, bytes)| sum.saturating_add(*bytes));
+    let segment = evidence.tunnel(sender(direction)).map_or(1368, |tunnel| {
+        u64::from(tunnel.mtu.saturating_sub(52).max(500))
+    });
+    let segments = bytes / segment;
+    (segments > 0).then(|| again as f64 / segments as f64)
+}
+
+fn found(evidence: &Evidence, trial: &CongestionTrial) -> Found {
+    let direction = trial.direction;
+    let end = sender(direction);
+    let samples = evidence.samples(direction, Via::Tunnel);
+    let median_of = |name: &str| {
+        crate::view::median(
+            trial
+                .samples
+                .iter()
+                .filter(|sample| {
+                    sample.load.congestion_control.as_deref() == Some(name)
+                        || (name == trial.current && sample.load.congestion_control.is_none())
+                })
+                .map(|sample| sample.rate),
+        )
+    };
+    let mut lines = vec![
+        line(
+            format!(
+                "TCP goodput with {} and with {}, in turn, {}",
+                trial.current,
+                trial.tried,
+                word(direction)
+            ),
+            evidence.interface_at(end),
+            median_of(&trial.current),
+            median_of(&trial.tried),
+            "bit/s",
+        ),
+        line(
+            "gain: lower end and middle of its interval",
+            evidence.interface_at(end),
+            trial.gain.low,
+            trial.gain.value,
+            "share",
+        ),
+    ];
+    if let Some(share) = retransmitted(evidence, direction, &samples) {
+        lines.push(line(
+            format!("segments sent again, {}", word(direction)),
+            evidence.interface_at(end),
+            (),
+            share,
+            "share",
+        ));
+    }
+    lines.extend(rates_line(evidence, direction));
+    Found {
+        severity: Severity::Warning,
+        confidence: 0.85,
+        effect: (trial.gain.value / (1.0 + trial.gain.value.max(0.0))).clamp(0.0, 1.0),
+        host: evidence.name(end).to_owned(),
+        direction: Some(direction),
+        evidence: lines,
+        because: format!(
+            "With {} instead of {} the same transfer is {} faster: the loss here is not congestion, but {} backs off from it.",
+            trial.tried,
+            trial.current,
+            percent(trial.gain.value),
+            trial.current
+        ),
+        remedies: remedies(evidence, end, trial),
+        refused: Vec::new(),
+    }
+}
+
+fn remedies(evidence: &Evidence, end: End, trial: &CongestionTrial) -> Vec<Remedy> {
+    let facts = evidence.facts(end);
+    let tried = &trial.tried;
+    let sysctl = |name: &str| {
+        facts
+            .and_then(|facts| facts.sysctls.get(name))
+            .and_then(Known::value)
+    };
+    let available =
+        sysctl(AVAILABLE).is_some_and(|list| list.split_whitespace().any(|name| name == tried));
+    let pacing = match facts.map(|facts| facts.host.kernel.as_str()) {
+        Some(kernel) if tried.starts_with("bbr") && before_4_20(kernel) => {
+            format!("; kernel {kernel} paces only with the fq queueing discipline: set it too")
+        }
+        _ => String::new(),
+    };
+    let mut remedies = Vec::new();
+    if let Some(tunnel) = evidence.tunnel(end) {
+        let name = &tunnel.name;
+        remedies.push(Remedy {
+            title: format!(
+                "{tried} for what leaves by {name} on {}",
+                evidence.name(end)
+            ),
+            changes: if available {
+                vec![Change {
+                    end,
+                    setting: Setting::RouteCongestion {
+                        interface: name.clone(),
+                    },
+                    value: json!(tried),
+                }]
+            } else {
+                Vec::new()
+            },
+            commands: vec![
+                command(evidence, end, format!("ip route show dev {name}")),
+                command(
+                    evidence,
+                    end,
+                    format!(
+                        "ip route change ROUTE dev {name} congctl {tried}   # for each of them"
+                    ),
+                ),
+            ],
+            goal: Goal::Goodput,
+            persistence: "the same lines as PostUp in the wg-quick file".to_owned(),
+            risk: format!("only connections this machine sends through the tunnel{pacing}"),
+            undo: command(
+                evidence,
+                end,
+                format!("ip route change ROUTE dev {name}   # without congctl"),
+            ),
+        });
+    }
+    let now = sysctl(DEFAULT).map_or(trial.current.as_str(), |text| text.trim());
+    remedies.push(Remedy {
+        title: format!("{tried} for every connection of {}", evidence.name(end)),
+        changes: Vec::new(),
+        commands: vec![command(
+            evidence,
+            end,
+            format!("sysctl -w {DEFAULT}={tried}"),
+        )],
+        goal: Goal::Goodput,
+        persistence: format!("`{DEFAULT} = {tried}` in /etc/sysctl.d/90-wirespeed.conf"),
+        risk: format!("every other connection of the machine changes too{pacing}"),
+        undo: command(evidence, end, format!("sysctl -w {DEFAULT}={now}")),
+    });
+    remedies
+}
+
+/// TCP paces by itself since Linux 4.13, but well enough for BBR only since 4.20.
+fn before_4_20(kernel: &str) -> bool {
+    let mut parts = kernel
+        .split(|c: char| !c.is_ascii_digit())
+        .map(str::parse::<u32>);
+    match (parts.next(), parts.next()) {
+        (Some(Ok(major)), Some(Ok(minor))) => (major, minor) < (4, 20),
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::before_4_20;
+
+    #[test]
+    fn knows_the_kernels_that_need_fq() {
+        assert!(before_4_20("4.19.0-26-amd64"));
+        assert!(!before_4_20("4.20.1"));
+        assert!(!before_4_20("6.1.0-21-amd64"));
+        assert!(!before_4_20("unheard of"));
+    }
+}

@@ -1,0 +1,173 @@
+//! `cpu-saturated`: an end has no processor left while the tunnel is loaded, and the tunnel is slower than bare.
+
+use crate::cores::{self, Cores};
+use crate::finding::{Check, Found, Outcome, line, percent, rates_line};
+use crate::view::{DIRECTIONS, ENDS, only, word};
+use crate::{End, Evidence, Goal, Remedy, Severity};
+use wirespeed_measure::Direction;
+
+pub(super) const CODE: &str = "cpu-saturated";
+
+pub(super) const CHECK: Check = Check {
+    code: CODE,
+    title: "A machine has no processor time left",
+    run,
+};
+
+/// Mean over all cores from which a machine counts as saturated.
+const SATURATED: f64 = 0.9;
+/// A tunnel that carries this share of bare for sure is not held back.
+pub(super) const HEALTHY_RATIO: f64 = 0.9;
+
+fn run(evidence: &Evidence) -> Outcome {
+    let mut outcome = Outcome {
+        not_known: unknown(evidence),
+        ..Outcome::default()
+    };
+    for end in machines(evidence) {
+        let hits: Vec<(Direction, Cores)> = DIRECTIONS
+            .into_iter()
+            .filter_map(|direction| Some((direction, saturated(evidence, end, direction)?)))
+            .collect();
+        outcome.found.extend(found(evidence, end, &hits));
+    }
+    outcome
+}
+
+/// Is some end out of processor in this direction?
+pub(super) fn in_direction(evidence: &Evidence, direction: Direction) -> bool {
+    ENDS.into_iter()
+        .any(|end| saturated(evidence, end, direction).is_some())
+}
+
+/// The ends to look at: one when both are the same kernel.
+pub(super) fn machines(evidence: &Evidence) -> Vec<End> {
+    if evidence.one_kernel() {
+        vec![End::Here]
+    } else {
+        ENDS.to_vec()
+    }
+}
+
+/// Name of the machine; both names when they are one kernel.
+pub(super) fn machine_name(evidence: &Evidence, end: End) -> String {
+    if evidence.one_kernel() && evidence.here_name != evidence.far_name {
+        format!(
+            "{} and {} (one machine)",
+            evidence.here_name, evidence.far_name
+        )
+    } else {
+        evidence.name(end).to_owned()
+    }
+}
+
+/// What keeps the two processor checks from knowing.
+pub(super) fn unknown(evidence: &Evidence) -> Vec<String> {
+    if !evidence.loaded() {
+        return vec!["no load ran through the tunnel".to_owned()];
+    }
+    machines(evidence)
+        .into_iter()
+        .filter(|end| {
+            DIRECTIONS
+                .into_iter()
+                .all(|direction| cores::of(evidence, *end, direction).is_none())
+        })
+        .map(|end| {
+            format!(
+                "processor time of {} during the loads is not known",
+                evidence.name(end)
+            )
+        })
+        .collect()
+}
+
+/// Slower than bare for sure, or bare unknown; and nothing about sizes explains it.
+pub(super) fn held_back(evidence: &Evidence, direction: Direction) -> bool {
+    evidence.below(direction, HEALTHY_RATIO).unwrap_or(true)
+        && crate::mtu::excess(evidence, direction).is_none()
+}
+
+fn saturated(evidence: &Evidence, end: End, direction: Direction) -> Option<Cores> {
+    let cores = cores::of(evidence, end, direction)?;
+    let hit = cores.mean >= SATURATED
+        && held_back(evidence, direction)
+        && !super::one_core_bound::fits(evidence, end, direction);
+    hit.then_some(cores)
+}
+
+fn found(evidence: &Evidence, end: End, hits: &[(Direction, Cores)]) -> Option<Found> {
+    let (first, cores) = hits.first()?;
+    let directions: Vec<Direction> = hits.iter().map(|(direction, _)| *direction).collect();
+    let processes = cores::busiest_processes(evidence, end, *first);
+    let mut lines: Vec<_> = hits
+        .iter()
+        .flat_map(|(direction, cores)| cores.lines(evidence, end, *direction))
+        .collect();
+    for (process, used) in &processes {
+        lines.push(line(
+            format!("processor time of {process}, {}", word(*first)),
+            evidence.name(end),
+            (),
+            *used,
+            "cores",
+        ));
+    }
+    lines.extend(
+        directions
+            .iter()
+            .filter_map(|direction| rates_line(evidence, *direction)),
+    );
+    let certain = directions
+        .iter()
+        .any(|direction| evidence.below(*direction, HEALTHY_RATIO) == Some(true));
+    let mostly = processes.first().map_or(String::new(), |(process, _)| {
+        format!(", most of it {process}")
+    });
+    Some(Found {
+        severity: if directions
+            .iter()
+            .any(|direction| evidence.crippled(*direction))
+        {
+            Severity::Critical
+        } else {
+            Severity::Warning
+        },
+        confidence: if certain { 0.85 } else { 0.6 },
+        effect: directions
+            .iter()
+            .map(|direction| evidence.lost_share(*direction))
+            .fold(0.0, f64::max),
+        host: machine_name(evidence, end),
+        direction: only(&directions),
+        evidence: lines,
+        because: format!(
+            "All cores together are {} busy while the tunnel is loaded{mostly}: there is no processor left to carry more.",
+            percent(cores.mean)
+        ),
+        remedies: vec![less_work(evidence, end)],
+        refused: Vec::new(),
+    })
+}
+
+fn less_work(evidence: &Evidence, end: End) -> Remedy {
+    let userspace = evidence.is_userspace(end);
+    let title = if userspace {
+        "Less work per byte: offloads on, fewer firewall rules, the kernel's WireGuard or a faster daemon; then hardware"
+    } else {
+        "Less work per byte: offloads on, fewer firewall rules; then hardware"
+    };
+    Remedy {
+        title: title.to_owned(),
+        changes: Vec::new(),
+        commands: Vec::new(),
+        goal: Goal::Goodput,
+        persistence: String::new(),
+        risk: if userspace {
+            "changing the implementation interrupts the tunnel for some seconds".to_owned()
+        } else {
+            String::new()
+        },
+        undo: String::new(),
+    }
+}

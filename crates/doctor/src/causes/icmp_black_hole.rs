@@ -1,0 +1,108 @@
+//! `icmp-black-hole`: a size is lost and nobody says so.
+//!
+//! Path MTU discovery cannot work on such a road. It only matters when the tunnel's packets are of that size; a black
+//! hole above what the tunnel sends is none of its trouble and no finding.
+
+use serde_json::json;
+use wirespeed_measure::Direction;
+use wirespeed_settings::Setting;
+
+use super::mtu_exceeds_path::{remedies, severity, unknown};
+use crate::finding::{Check, Found, Outcome, command};
+use crate::mtu::{self, Excess};
+use crate::view::{DIRECTIONS, only, sender};
+use crate::{Change, Evidence, Goal, Remedy};
+
+pub(super) const CODE: &str = "icmp-black-hole";
+
+pub(super) const CHECK: Check = Check {
+    code: CODE,
+    title: "Packets too large for the path vanish without an error",
+    run,
+};
+
+const MTU_PROBING: &str = "net.ipv4.tcp_mtu_probing";
+
+fn run(evidence: &Evidence) -> Outcome {
+    let silent: Vec<Excess> = DIRECTIONS
+        .into_iter()
+        .filter_map(|direction| mtu::excess(evidence, direction))
+        .filter(|excess| excess.silent)
+        .collect();
+    Outcome {
+        found: found(evidence, &silent).into_iter().collect(),
+        not_known: unknown(evidence),
+        ..Outcome::default()
+    }
+}
+
+fn found(evidence: &Evidence, silent: &[Excess]) -> Option<Found> {
+    let first = silent.first()?;
+    let directions: Vec<Direction> = silent.iter().map(|excess| excess.direction).collect();
+    let path = first
+        .path_mtu
+        .map_or("an unknown size".to_owned(), |mtu| format!("{mtu} bytes"));
+    Some(Found {
+        severity: severity(evidence, &directions),
+        confidence: if silent.iter().any(|excess| excess.confirmed(evidence)) {
+            0.95
+        } else {
+            0.75
+        },
+        effect: directions
+            .iter()
+            .map(|direction| evidence.lost_share(*direction))
+            .fold(0.0, f64::max),
+        host: evidence.name(sender(first.direction)).to_owned(),
+        direction: only(&directions),
+        evidence: silent
+            .iter()
+            .flat_map(|excess| excess.lines(evidence))
+            .collect(),
+        because: format!(
+            "The path carries {path}, the tunnel sends {}, and no \"fragmentation needed\" comes back: the sender never learns why its full packets are lost.",
+            first.outer
+        ),
+        remedies: remedies(evidence)
+            .into_iter()
+            .chain(mtu_probing(evidence, &directions))
+            .collect(),
+        refused: Vec::new(),
+    })
+}
+
+/// Lets TCP on the senders find the size by itself; only where it is off now.
+fn mtu_probing(evidence: &Evidence, directions: &[Direction]) -> Option<Remedy> {
+    let mut changes = Vec::new();
+    let mut commands = Vec::new();
+    let mut undo = Vec::new();
+    for end in directions.iter().map(|direction| sender(*direction)) {
+        let now = evidence
+            .facts(end)
+            .and_then(|facts| facts.sysctls.get(MTU_PROBING)?.value());
+        if let Some(now) = now.map(|text| text.trim()).filter(|now| *now == "0") {
+            changes.push(Change {
+                end,
+                setting: Setting::Sysctl {
+                    name: MTU_PROBING.to_owned(),
+                },
+                value: json!("1"),
+            });
+            commands.push(command(evidence, end, format!("sysctl -w {MTU_PROBING}=1")));
+            undo.push(command(
+                evidence,
+                end,
+                format!("sysctl -w {MTU_PROBING}={now}"),
+            ));
+        }
+    }
+    (!changes.is_empty()).then(|| Remedy {
+        title: "Let TCP on the senders probe for the size that passes".to_owned(),
+        changes,
+        commands,
+        goal: Goal::Goodput,
+        persistence: format!("`{MTU_PROBING} = 1` in /etc/sysctl.d/90-wirespeed.conf"),
+        risk: "every TCP connection of the machine; helps only connections that start or end there, and only after a stall of some seconds; UDP and QUIC gain nothing".to_owned(),
+        undo: undo.join("\n"),
+    })
+}

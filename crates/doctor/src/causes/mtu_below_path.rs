@@ -1,0 +1,133 @@
+//! `mtu-below-path`: the tunnel's packets are smaller than the path would carry.
+//!
+//! The base is path MTU − 80 on IPv4 too: 1420 on a path of 1500 is everybody's default and leaves room for an IPv6
+//! endpoint, so it is no fault. On a road limited by bandwidth the cost is under 1 %; where an end runs out of
+//! processor or packets it is up to 10 %.
+
+use crate::finding::{Check, Found, Outcome, line, percent, rates_line};
+use crate::mtu;
+use crate::view::{DIRECTIONS, only, receiver, sender, word};
+use crate::{End, Evidence, Severity};
+use wirespeed_measure::Direction;
+
+pub(super) const CODE: &str = "mtu-below-path";
+
+pub(super) const CHECK: Check = Check {
+    code: CODE,
+    title: "The tunnel's MTU is smaller than it needs to be",
+    run,
+};
+
+/// What a tunnel needs on top of its MTU when the endpoint may be IPv6.
+const ROOM: u32 = 80;
+/// Less than this is not worth a word, bytes.
+const TOLERATED: u32 = 20;
+/// An end this busy during the tunnel's loads is limited by work per packet.
+const BUSY: f64 = 0.9;
+
+fn run(evidence: &Evidence) -> Outcome {
+    let mut outcome = Outcome {
+        not_known: super::mtu_exceeds_path::unknown(evidence),
+        ..Outcome::default()
+    };
+    let wasteful: Vec<(Direction, u32, u32)> = DIRECTIONS
+        .into_iter()
+        .filter_map(|direction| {
+            let passed = mtu::probe(evidence, direction)?.largest_passed?;
+            let now = evidence.tunnel(sender(direction))?.mtu;
+            let could = passed.saturating_sub(ROOM);
+            (could > now.saturating_add(TOLERATED)).then_some((direction, now, passed))
+        })
+        .collect();
+    // One direction that needs the small MTU justifies it for both ends.
+    let justified = DIRECTIONS.into_iter().any(|direction| {
+        mtu::excess(evidence, direction).is_some()
+            || wasteful
+                .first()
+                .is_some_and(|(_, now, _)| fits_only(evidence, direction, *now))
+    });
+    if !justified {
+        outcome.found.extend(found(evidence, &wasteful));
+    }
+    outcome
+}
+
+/// This direction was probed and carries nothing worth raising `now` to.
+fn fits_only(evidence: &Evidence, direction: Direction, now: u32) -> bool {
+    mtu::probe(evidence, direction)
+        .and_then(|probe| probe.largest_passed)
+        .is_some_and(|passed| passed.saturating_sub(ROOM) <= now.saturating_add(TOLERATED))
+}
+
+fn found(evidence: &Evidence, wasteful: &[(Direction, u32, u32)]) -> Option<Found> {
+    let &(first, now, passed) = wasteful.first()?;
+    let directions: Vec<Direction> = wasteful.iter().map(|(direction, ..)| *direction).collect();
+    let could = DIRECTIONS
+        .into_iter()
+        .filter_map(|direction| mtu::probe(evidence, direction)?.largest_passed)
+        .min()
+        .unwrap_or(passed)
+        .saturating_sub(ROOM);
+    let limited: Vec<(Direction, End, f64)> = directions
+        .iter()
+        .filter_map(|direction| limited_end(evidence, *direction))
+        .collect();
+    let mut lines = Vec::new();
+    for (direction, now, passed) in wasteful {
+        lines.push(line(
+            format!("tunnel MTU against path MTU - {ROOM}, {}", word(*direction)),
+            evidence.interface_at(sender(*direction)),
+            *now,
+            passed.saturating_sub(ROOM),
+            "bytes",
+        ));
+        lines.extend(rates_line(evidence, *direction));
+    }
+    for (direction, end, busy) in &limited {
+        lines.push(line(
+            format!(
+                "busiest core during the tunnel's loads, {}",
+                word(*direction)
+            ),
+            evidence.name(*end),
+            (),
+            *busy,
+            "share",
+        ));
+    }
+    let saved = f64::from(could.saturating_sub(now)) / f64::from(could.max(1));
+    Some(Found {
+        severity: if limited.is_empty() { Severity::Info } else { Severity::Warning },
+        confidence: if limited.is_empty() { 0.9 } else { 0.7 },
+        effect: saved.min(0.1),
+        host: evidence.name(sender(first)).to_owned(),
+        direction: only(&directions),
+        evidence: lines,
+        because: if limited.is_empty() {
+            format!("The path carries {passed} bytes, so the tunnel could use {could} instead of {now}; on a road limited by bandwidth that is worth about 1 %.")
+        } else {
+            format!("The path carries {passed} bytes, the tunnel uses {now} instead of {could}, and an end is out of processor: {} more packets for the same bytes.", percent(saved))
+        },
+        remedies: vec![mtu::set_mtu(
+            evidence,
+            could,
+            format!("Raise the tunnel's MTU to {could} at both ends"),
+            |now, then| now < then,
+            "if any direction or a later path carries less, full packets are lost: confirm with a bulk transfer both ways".to_owned(),
+        )],
+        refused: Vec::new(),
+    })
+}
+
+/// An end that limits the tunnel by work per packet in this direction.
+fn limited_end(evidence: &Evidence, direction: Direction) -> Option<(Direction, End, f64)> {
+    if evidence.below(direction, 0.9) != Some(true) {
+        return None;
+    }
+    [sender(direction), receiver(direction)]
+        .into_iter()
+        .find_map(|end| {
+            let busy = crate::cores::of(evidence, end, direction)?.busiest;
+            (busy >= BUSY).then_some((direction, end, busy))
+        })
+}

@@ -1,0 +1,128 @@
+//! `mtu-exceeds-path`: the tunnel's packets are larger than the path carries.
+//!
+//! Known from the don't-fragment probe outside the tunnel and the size sweep inside it, per direction; the
+//! fragmentation counters during the loads confirm it.
+
+use wirespeed_measure::Direction;
+
+use crate::finding::{Check, Found, Outcome};
+use crate::mtu::{self, Excess, IPV6_MINIMUM};
+use crate::view::{DIRECTIONS, only, sender, word};
+use crate::{Evidence, Remedy, Severity};
+
+pub(super) const CODE: &str = "mtu-exceeds-path";
+
+pub(super) const CHECK: Check = Check {
+    code: CODE,
+    title: "The tunnel's MTU is larger than the path carries",
+    run,
+};
+
+fn run(evidence: &Evidence) -> Outcome {
+    let mut outcome = Outcome {
+        not_known: unknown(evidence),
+        ..Outcome::default()
+    };
+    let excesses: Vec<Excess> = DIRECTIONS
+        .into_iter()
+        .filter_map(|direction| mtu::excess(evidence, direction))
+        .collect();
+    // Directions with a black hole are told apart: only those are a consequence of it.
+    for silent in [true, false] {
+        let group: Vec<&Excess> = excesses
+            .iter()
+            .filter(|excess| excess.silent == silent)
+            .collect();
+        outcome.found.extend(found(evidence, &group));
+    }
+    outcome
+}
+
+/// Why a direction could not be judged, one line each.
+pub(super) fn unknown(evidence: &Evidence) -> Vec<String> {
+    DIRECTIONS
+        .into_iter()
+        .filter_map(|direction| {
+            let way = word(direction);
+            let end = sender(direction);
+            if evidence.tunnel(end).is_none() {
+                Some(format!(
+                    "{way}: the tunnel's MTU at the sender ({}) is not known",
+                    evidence.name(end)
+                ))
+            } else if mtu::probe(evidence, direction).is_none()
+                && mtu::excess(evidence, direction).is_none()
+            {
+                Some(format!("{way}: the path MTU could not be probed"))
+            } else {
+                None
+            }
+        })
+        .collect()
+}
+
+fn found(evidence: &Evidence, group: &[&Excess]) -> Option<Found> {
+    let first = group.first()?;
+    let directions: Vec<Direction> = group.iter().map(|excess| excess.direction).collect();
+    let fits = match first.path_mtu {
+        Some(path) => format!("the path carries {path}"),
+        None => "sizes below the tunnel's own MTU are lost inside it".to_owned(),
+    };
+    Some(Found {
+        severity: severity(evidence, &directions),
+        confidence: if group.iter().any(|excess| excess.confirmed(evidence)) {
+            0.95
+        } else {
+            0.7
+        },
+        effect: directions
+            .iter()
+            .map(|direction| evidence.lost_share(*direction))
+            .fold(0.0, f64::max),
+        host: evidence.name(sender(first.direction)).to_owned(),
+        direction: only(&directions),
+        evidence: group
+            .iter()
+            .flat_map(|excess| excess.lines(evidence))
+            .collect(),
+        because: format!(
+            "A full tunnel packet (MTU {}) is {} bytes outside, but {fits}: full packets are fragmented or lost while small ones pass.",
+            first.tunnel_mtu, first.outer
+        ),
+        remedies: remedies(evidence),
+        refused: Vec::new(),
+    })
+}
+
+/// Critical where it cripples the tunnel, else a warning.
+pub(super) fn severity(evidence: &Evidence, directions: &[Direction]) -> Severity {
+    if directions
+        .iter()
+        .any(|direction| evidence.crippled(*direction))
+    {
+        Severity::Critical
+    } else {
+        Severity::Warning
+    }
+}
+
+/// The MTU both directions carry, at both ends.
+pub(super) fn remedies(evidence: &Evidence) -> Vec<Remedy> {
+    let Some(mtu) = mtu::fitting_both(evidence) else {
+        return Vec::new();
+    };
+    let risk = if mtu < IPV6_MINIMUM {
+        format!(
+            "{mtu} is below {IPV6_MINIMUM}: IPv6 stops working inside the tunnel (Linux removes it from such a link)"
+        )
+    } else {
+        "smaller packets cost a little throughput; hosts behind a gateway learn of it by path MTU discovery or MSS clamping".to_owned()
+    };
+    vec![mtu::set_mtu(
+        evidence,
+        mtu,
+        format!("Set the tunnel's MTU to {mtu} at both ends"),
+        |now, then| now > then,
+        risk,
+    )]
+}

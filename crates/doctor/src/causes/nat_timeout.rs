@@ -1,0 +1,177 @@
+//! `nat-timeout`: after some idle time the far end cannot reach us until we send.
+//!
+//! Known from the order of events on an idle tunnel, before any other probe; without a far end only from a handshake
+//! that is old while we send and nothing comes back.
+
+use wirespeed_facts::{Known, Peer};
+use wirespeed_measure::Direction;
+
+use crate::finding::{Check, Found, Outcome, command, line};
+use crate::{End, Evidence, FarKind, Goal, IdleReturn, Remedy, Severity};
+
+pub(super) const CODE: &str = "nat-timeout";
+
+pub(super) const CHECK: Check = Check {
+    code: CODE,
+    title: "The tunnel falls asleep behind a NAT",
+    run,
+};
+
+/// A session is renewed every two minutes while it is used and is dead after three (WireGuard's REJECT_AFTER_TIME), seconds.
+const DEAD_AFTER: f64 = 180.0;
+/// Under the usual 30 s a NAT keeps an idle UDP mapping.
+const KEEPALIVE_SECONDS: u16 = 25;
+
+fn run(evidence: &Evidence) -> Outcome {
+    match (&evidence.idle_return, evidence.far_kind) {
+        (Known::Value(order), _) => Outcome {
+            found: fell_asleep(evidence, order).into_iter().collect(),
+            ..Outcome::default()
+        },
+        (Known::Unknown(because), FarKind::Wirespeed) => Outcome::unknown(because),
+        (Known::Unknown(_), _) => one_sided(evidence),
+    }
+}
+
+fn fell_asleep(evidence: &Evidence, order: &IdleReturn) -> Option<Found> {
+    let silent_first = order.far_first.0 == 0 && order.far_first.1 >= 2;
+    let then_fine = answered(order.here_then) && answered(order.far_after);
+    let ours = evidence.peer_at(End::Here);
+    let theirs = evidence.peer_at(End::Far);
+    // A far end that never heard of us has nowhere to send to: that is a first contact, not a timeout.
+    let knew_us = theirs.is_none_or(|peer| peer.endpoint.is_some() && peer.handshake_age.is_some());
+    let keepalive_off = ours.is_some_and(|peer| peer.keepalive == 0);
+    if !(silent_first && then_fine && knew_us && (order.translated_to.is_some() || keepalive_off)) {
+        return None;
+    }
+    let where_far = evidence.name(End::Far);
+    let where_here = evidence.name(End::Here);
+    let mut lines = vec![
+        line(
+            "echo requests on the idle tunnel: sent, answered",
+            where_far,
+            order.far_first.1,
+            order.far_first.0,
+            "packets",
+        ),
+        line(
+            "then echo requests from this side: sent, answered",
+            where_here,
+            order.here_then.1,
+            order.here_then.0,
+            "packets",
+        ),
+        line(
+            "then the first once more: sent, answered",
+            where_far,
+            order.far_after.1,
+            order.far_after.0,
+            "packets",
+        ),
+    ];
+    if let Some(address) = &order.translated_to {
+        lines.push(line(
+            "our address as the far end's WireGuard sees it",
+            where_far,
+            (),
+            address.clone(),
+            "",
+        ));
+    }
+    lines.extend(ours.map(|peer| {
+        line(
+            "persistent keepalive",
+            evidence.interface_at(End::Here),
+            (),
+            peer.keepalive,
+            "s",
+        )
+    }));
+    Some(Found {
+        severity: Severity::Warning,
+        confidence: if order.translated_to.is_some() {
+            0.95
+        } else {
+            0.85
+        },
+        effect: 0.5,
+        host: where_here.to_owned(),
+        direction: Some(Direction::Download),
+        evidence: lines,
+        because: format!(
+            "{where_far} could not reach {where_here} through the idle tunnel until {where_here} had sent something: a NAT or firewall on {where_here}'s side forgets the tunnel's mapping."
+        ),
+        remedies: vec![keepalive(evidence, End::Here, ours)],
+        refused: Vec::new(),
+    })
+}
+
+fn answered((received, sent): (u32, u32)) -> bool {
+    sent > 0 && received.saturating_mul(2) >= sent
+}
+
+fn one_sided(evidence: &Evidence) -> Outcome {
+    let Some(peer) = evidence.peer_at(End::Here) else {
+        return Outcome::unknown("the peer is not known");
+    };
+    let Some(moved) = evidence
+        .probing_here
+        .as_ref()
+        .and_then(|delta| delta.peers.get(&peer.public_key))
+    else {
+        return Outcome::unknown(
+            "nothing runs at the far end, so whether it can reach us through the idle tunnel is not known",
+        );
+    };
+    let age = peer.handshake_age.filter(|age| *age > DEAD_AFTER);
+    let Some(age) = age.filter(|_| moved.tx_bytes > 0 && moved.rx_bytes == 0) else {
+        return Outcome::unknown(
+            "nothing runs at the far end, so whether it can reach us through the idle tunnel is not known",
+        );
+    };
+    let place = evidence.interface_at(End::Here);
+    let found = Found {
+        severity: Severity::Warning,
+        confidence: 0.4,
+        effect: 0.5,
+        host: evidence.name(End::Here).to_owned(),
+        direction: None,
+        evidence: vec![
+            line("age of the last handshake", &place, DEAD_AFTER, age, "s"),
+            line("bytes sent to and received from the peer while probing", &place, moved.tx_bytes, moved.rx_bytes, "bytes"),
+            line("persistent keepalive", &place, (), peer.keepalive, "s"),
+        ],
+        because: "The last handshake is long dead, we send, and nothing comes back: a NAT in between may have forgotten the mapping (or the far end is gone).".to_owned(),
+        remedies: vec![keepalive(evidence, End::Here, Some(peer))],
+        refused: Vec::new(),
+    };
+    Outcome {
+        found: vec![found],
+        ..Outcome::default()
+    }
+}
+
+fn keepalive(evidence: &Evidence, end: End, peer: Option<&Peer>) -> Remedy {
+    let interface = evidence
+        .tunnel(end)
+        .map_or(evidence.interface.as_str(), |tunnel| tunnel.name.as_str());
+    let key = peer.map_or("PEER", |peer| peer.public_key.as_str());
+    let set = |seconds: u16| {
+        command(
+            evidence,
+            end,
+            format!("wg set {interface} peer {key} persistent-keepalive {seconds}"),
+        )
+    };
+    Remedy {
+        title: format!("PersistentKeepalive = {KEEPALIVE_SECONDS} on the side behind the NAT"),
+        changes: Vec::new(),
+        commands: vec![set(KEEPALIVE_SECONDS)],
+        goal: Goal::Goodput,
+        persistence: format!(
+            "`PersistentKeepalive = {KEEPALIVE_SECONDS}` under [Peer] in the wg-quick file"
+        ),
+        risk: "a packet every 25 s: some battery on a phone".to_owned(),
+        undo: set(peer.map_or(0, |peer| peer.keepalive)),
+    }
+}

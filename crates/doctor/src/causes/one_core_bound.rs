@@ -1,0 +1,259 @@
+//! `one-core-bound`: one core is full while the others have room.
+
+use wirespeed_facts::Implementation;
+use wirespeed_measure::Direction;
+
+use super::cpu_saturated::{HEALTHY_RATIO, held_back, machine_name, machines, unknown};
+use crate::cores::{self, Cores};
+use crate::finding::{Check, Found, Outcome, command, line, percent, rates_line};
+use crate::view::{DIRECTIONS, ENDS, only, word};
+use crate::{End, Evidence, Goal, Remedy, Severity};
+
+pub(super) const CODE: &str = "one-core-bound";
+
+pub(super) const CHECK: Check = Check {
+    code: CODE,
+    title: "One core is full while the others have room",
+    run,
+};
+
+/// A core this busy is full.
+const FULL: f64 = 0.95;
+/// The others have room up to this mean.
+const ROOM: f64 = 0.7;
+/// The same where the daemon is confined to some of the cores: then room on the others is of no use to it, and
+/// whatever else runs there may use more.
+const ROOM_WHEN_CONFINED: f64 = 0.85;
+
+fn run(evidence: &Evidence) -> Outcome {
+    let mut outcome = Outcome {
+        not_known: unknown(evidence),
+        ..Outcome::default()
+    };
+    for end in machines(evidence) {
+        let hits: Vec<(Direction, Cores)> = DIRECTIONS
+            .into_iter()
+            .filter(|direction| fits(evidence, end, *direction) && held_back(evidence, *direction))
+            .filter_map(|direction| Some((direction, cores::of(evidence, end, direction)?)))
+            .collect();
+        outcome.found.extend(found(evidence, end, &hits));
+    }
+    outcome
+}
+
+/// Is some end bound to one core in this direction?
+pub(super) fn in_direction(evidence: &Evidence, direction: Direction) -> bool {
+    ENDS.into_iter()
+        .any(|end| fits(evidence, end, direction) && held_back(evidence, direction))
+}
+
+/// One core full, the rest not; whatever the tunnel reaches.
+pub(super) fn fits(evidence: &Evidence, end: End, direction: Direction) -> bool {
+    let Some(cores) = cores::of(evidence, end, direction) else {
+        return false;
+    };
+    let room = if confined(evidence, end).is_empty() {
+        ROOM
+    } else {
+        ROOM_WHEN_CONFINED
+    };
+    cores.busiest >= FULL && cores.others.is_some_and(|others| others <= room)
+}
+
+/// A tunnel daemon that may not use every core.
+struct Confined {
+    end: End,
+    pid: Option<u32>,
+    program: String,
+    cpus: String,
+}
+
+/// The daemons of this machine (both ends' when they are one kernel) that may not use every core.
+fn confined(evidence: &Evidence, end: End) -> Vec<Confined> {
+    let ends = if evidence.one_kernel() {
+        ENDS.to_vec()
+    } else {
+        vec![end]
+    };
+    ends.into_iter()
+        .filter_map(|end| {
+            let online = evidence.facts(end)?.cpu.online;
+            match &evidence.tunnel(end)?.implementation {
+                Implementation::Userspace {
+                    pid,
+                    program,
+                    cpus_allowed: Some(cpus),
+                } if count(cpus)? < online => Some(Confined {
+                    end,
+                    pid: *pid,
+                    program: program.clone().unwrap_or_else(|| "the daemon".to_owned()),
+                    cpus: cpus.clone(),
+                }),
+                _ => None,
+            }
+        })
+        .collect()
+}
+
+/// Cores in a list like `0-3,8`.
+fn count(list: &str) -> Option<usize> {
+    list.trim()
+        .split(',')
+        .map(|part| match part.split_once('-') {
+            Some((low, high)) => {
+                let (low, high): (usize, usize) = (low.parse().ok()?, high.parse().ok()?);
+                high.checked_sub(low)?.checked_add(1)
+            }
+            None => part.parse::<usize>().ok().map(|_| 1),
+        })
+        .try_fold(0_usize, |sum, part| sum.checked_add(part?))
+}
+
+fn found(evidence: &Evidence, end: End, hits: &[(Direction, Cores)]) -> Option<Found> {
+    let (first, cores) = hits.first()?;
+    let directions: Vec<Direction> = hits.iter().map(|(direction, _)| *direction).collect();
+    let confined = confined(evidence, end);
+    let mut lines: Vec<_> = hits
+        .iter()
+        .flat_map(|(direction, cores)| cores.lines(evidence, end, *direction))
+        .collect();
+    for daemon in &confined {
+        lines.push(line(
+            format!("cores {} may use (Cpus_allowed_list)", daemon.program),
+            evidence.interface_at(daemon.end),
+            (),
+            daemon.cpus.clone(),
+            "",
+        ));
+    }
+    for (process, used) in cores::busiest_processes(evidence, end, *first) {
+        lines.push(line(
+            format!("processor time of {process}, {}", word(*first)),
+            evidence.name(end),
+            (),
+            used,
+            "cores",
+        ));
+    }
+    lines.extend(
+        directions
+            .iter()
+            .filter_map(|direction| rates_line(evidence, *direction)),
+    );
+    let certain = directions
+        .iter()
+        .any(|direction| evidence.below(*direction, HEALTHY_RATIO) == Some(true));
+    let why = confined.first().map_or(String::new(), |daemon| {
+        format!("; {} may only use core {}", daemon.program, daemon.cpus)
+    });
+    Some(Found {
+        severity: if directions
+            .iter()
+            .any(|direction| evidence.crippled(*direction))
+        {
+            Severity::Critical
+        } else {
+            Severity::Warning
+        },
+        confidence: if certain { 0.85 } else { 0.6 },
+        effect: directions
+            .iter()
+            .map(|direction| evidence.lost_share(*direction))
+            .fold(0.0, f64::max),
+        host: machine_name(evidence, end),
+        direction: only(&directions),
+        evidence: lines,
+        because: format!(
+            "One core is {} busy while the others are at {} and the tunnel is slower than the road{why}.",
+            percent(cores.busiest),
+            percent(cores.others.unwrap_or_default())
+        ),
+        remedies: remedies(evidence, end, &confined),
+        refused: Vec::new(),
+    })
+}
+
+fn remedies(evidence: &Evidence, end: End, confined: &[Confined]) -> Vec<Remedy> {
+    let mut remedies = Vec::new();
+    let pinned: Vec<(&Confined, u32)> = confined
+        .iter()
+        .filter_map(|daemon| Some((daemon, daemon.pid?)))
+        .collect();
+    if !pinned.is_empty() {
+        let all = |daemon: &Confined| {
+            evidence
+                .facts(daemon.end)
+                .map_or(0, |facts| facts.cpu.online.saturating_sub(1))
+        };
+        remedies.push(Remedy {
+            title: "Let the tunnel's daemon use every core".to_owned(),
+            changes: Vec::new(),
+            commands: pinned
+                .iter()
+                .map(|(daemon, pid)| {
+                    command(
+                        evidence,
+                        daemon.end,
+                        format!("taskset -a -cp 0-{} {pid}", all(daemon)),
+                    )
+                })
+                .collect(),
+            goal: Goal::Goodput,
+            persistence:
+                "remove taskset from the start of the daemon, or CPUAffinity= from its unit"
+                    .to_owned(),
+            risk: "somebody may have confined it on purpose".to_owned(),
+            undo: pinned
+                .iter()
+                .map(|(daemon, pid)| {
+                    command(
+                        evidence,
+                        daemon.end,
+                        format!("taskset -a -cp {} {pid}", daemon.cpus),
+                    )
+                })
+                .collect::<Vec<_>>()
+                .join("\n"),
+        });
+    }
+    if let Some(tunnel) = evidence.tunnel(end).filter(|_| !evidence.is_userspace(end)) {
+        let mask = evidence
+            .facts(end)
+            .map_or(1, |facts| (1_u128 << facts.cpu.online.min(127)) - 1);
+        remedies.push(Remedy {
+            title: "Spread the tunnel's packets over the cores (RPS on the tunnel interface), then the card's queues (RSS over UDP ports)".to_owned(),
+            changes: Vec::new(),
+            commands: vec![
+                command(evidence, end, format!("echo {mask:x} > /sys/class/net/{}/queues/rx-0/rps_cpus", tunnel.name)),
+                command(evidence, end, "ethtool -N CARD rx-flow-hash udp4 sdfn"),
+            ],
+            goal: Goal::Goodput,
+            persistence: "the same line as PostUp in the wg-quick file".to_owned(),
+            risk: "costs throughput where packets are small and cores few: measure before and after".to_owned(),
+            undo: command(evidence, end, format!("echo 0 > /sys/class/net/{}/queues/rx-0/rps_cpus", tunnel.name)),
+        });
+    }
+    remedies.push(Remedy {
+        title: "Several tunnels, or a data plane that uses every core".to_owned(),
+        changes: Vec::new(),
+        commands: Vec::new(),
+        goal: Goal::Goodput,
+        persistence: String::new(),
+        risk: "a change of the set-up at both ends".to_owned(),
+        undo: String::new(),
+    });
+    remedies
+}
+
+#[cfg(test)]
+mod tests {
+    use super::count;
+
+    #[test]
+    fn counts_the_cores_of_a_list() {
+        assert_eq!(count("0"), Some(1));
+        assert_eq!(count("0-3,8"), Some(5));
+        assert_eq!(count("3-1"), None);
+        assert_eq!(count("x"), None);
+    }
+}

@@ -1,0 +1,82 @@
+//! `path-slow`: the tunnel is as fast as the road, and the road is slower than it should be.
+//!
+//! Needs to know what the line should carry: every road has some rate, and a healthy tunnel over a slow line is healthy.
+
+use wirespeed_measure::Direction;
+
+use crate::finding::{Check, Found, Outcome, line, percent, rate, rates_line};
+use crate::view::{DIRECTIONS, sender, word};
+use crate::{Evidence, Refusal, Severity};
+
+pub(super) const CODE: &str = "path-slow";
+
+pub(super) const CHECK: Check = Check {
+    code: CODE,
+    title: "The road itself is slow; the tunnel is not to blame",
+    run,
+};
+
+/// Less than this share of what is expected is slow.
+const SLOW: f64 = 0.8;
+/// The tunnel keeps up with the road from this median on …
+const KEEPS_UP: f64 = 0.9;
+/// … when the lower end of its interval is at least this.
+const KEEPS_UP_LOW: f64 = 0.85;
+
+fn run(evidence: &Evidence) -> Outcome {
+    let Some(expected) = evidence.expected_rate else {
+        return Outcome::default();
+    };
+    let mut outcome = Outcome::default();
+    for direction in DIRECTIONS {
+        match evidence.comparison(direction) {
+            Some(comparison) if comparison.bare.is_some() => {
+                outcome.found.extend(found(evidence, direction, expected))
+            }
+            _ => outcome.not_known.push(format!(
+                "{}: the bare path was not measured",
+                word(direction)
+            )),
+        }
+    }
+    outcome
+}
+
+fn found(evidence: &Evidence, direction: Direction, expected: f64) -> Option<Found> {
+    let comparison = evidence.comparison(direction)?;
+    let bare = comparison.bare?;
+    let keeps_up = comparison.ratio? >= KEEPS_UP && comparison.ratio_low? >= KEEPS_UP_LOW;
+    if !keeps_up || bare >= SLOW * expected {
+        return None;
+    }
+    let mut lines = vec![line(
+        format!(
+            "bare TCP goodput against what was expected, {}",
+            word(direction)
+        ),
+        evidence.name(sender(direction)),
+        expected,
+        bare,
+        "bit/s",
+    )];
+    lines.extend(rates_line(evidence, direction));
+    Some(Found {
+        severity: Severity::Info,
+        confidence: 0.9,
+        effect: (1.0 - bare / expected).clamp(0.0, 1.0),
+        host: evidence.name(sender(direction)).to_owned(),
+        direction: Some(direction),
+        evidence: lines,
+        because: format!(
+            "Outside the tunnel the road carries {} of the expected {}, and the tunnel carries {} of that.",
+            rate(bare),
+            rate(expected),
+            percent(comparison.ratio?)
+        ),
+        remedies: Vec::new(),
+        refused: vec![Refusal {
+            remedy: "tuning WireGuard, its MTU, buffers or sysctls".to_owned(),
+            why: "the tunnel already carries what the road does: look at the line, the provider or the hop in between".to_owned(),
+        }],
+    })
+}

@@ -1,0 +1,256 @@
+//! `socket-overflow`: a userspace tunnel's UDP socket drops packets because its buffer is full.
+//!
+//! Known from `SK_MEMINFO` drops of that very socket during the tunnel's loads. The kernel's WireGuard takes the packet
+//! in its encap handler before any socket queue, so there it is refused, never found.
+
+use serde_json::json;
+use wirespeed_facts::{Implementation, Tunnel, UdpSocket};
+use wirespeed_measure::{Direction, Via};
+use wirespeed_settings::Setting;
+
+use crate::finding::{Check, Found, Outcome, command, line, rates_line};
+use crate::view::{DIRECTIONS, ENDS, moved, only, word};
+use crate::{Change, End, Evidence, Goal, Refusal, Remedy, Severity};
+
+pub(super) const CODE: &str = "socket-overflow";
+
+pub(super) const CHECK: Check = Check {
+    code: CODE,
+    title: "The tunnel's UDP socket overflows",
+    run,
+};
+
+/// Fewer drops than this over all samples of a direction are the start of a connection, not a fault.
+const TOLERATED_DROPS: u64 = 20;
+/// One lost packet in this many costs TCP nothing one could measure.
+const TOLERATED_ONE_IN: u64 = 5000;
+/// A buffer to propose, bytes as `getsockopt` reports it.
+const ENOUGH: u64 = 4 << 20;
+
+fn run(evidence: &Evidence) -> Outcome {
+    let mut outcome = Outcome::default();
+    for end in ENDS {
+        let Some(tunnel) = evidence.tunnel(end) else {
+            outcome.not_known.push(format!(
+                "the tunnel's socket on {} is not known",
+                evidence.name(end)
+            ));
+            continue;
+        };
+        if tunnel.implementation == Implementation::Kernel {
+            outcome.refused.push(refused(evidence, end));
+            continue;
+        }
+        if let wirespeed_facts::Known::Unknown(because) = &tunnel.sockets {
+            outcome.not_known.push(format!(
+                "the sockets of {} are not known: {because}",
+                evidence.interface_at(end)
+            ));
+            continue;
+        }
+        if !evidence.loaded() {
+            outcome.not_known.push(format!(
+                "no load ran through the tunnel, so drops on {} say nothing",
+                evidence.name(end)
+            ));
+            continue;
+        }
+        let hits: Vec<(Direction, Drops)> = DIRECTIONS
+            .into_iter()
+            .filter_map(|direction| Some((direction, overflow(evidence, end, direction)?)))
+            .collect();
+        outcome.found.extend(found(evidence, end, tunnel, &hits));
+    }
+    outcome
+}
+
+/// Does a socket of either end overflow while this direction is loaded?
+pub(super) fn in_direction(evidence: &Evidence, direction: Direction) -> bool {
+    ENDS.into_iter()
+        .any(|end| overflow(evidence, end, direction).is_some())
+}
+
+struct Drops {
+    dropped: u64,
+    received: u64,
+}
+
+/// Drops of the tunnel's sockets at an end over the tunnel's samples of a direction, where they are too many.
+fn overflow(evidence: &Evidence, end: End, direction: Direction) -> Option<Drops> {
+    if !evidence.is_userspace(end) {
+        return None;
+    }
+    let tunnel = evidence.tunnel(end)?;
+    let sockets = tunnel.sockets.value()?;
+    let mut drops = Drops {
+        dropped: 0,
+        received: 0,
+    };
+    let mut hit = 0;
+    for delta in evidence
+        .samples(direction, Via::Tunnel)
+        .into_iter()
+        .filter_map(|sample| moved(sample, end))
+    {
+        let dropped = sockets
+            .iter()
+            .filter_map(|socket| delta.socket_drops.get(&socket.inode.to_string()))
+            .fold(0_u64, |sum, one| sum.saturating_add(*one));
+        hit += u32::from(dropped > 0);
+        drops.dropped = drops.dropped.saturating_add(dropped);
+        drops.received = drops.received.saturating_add(
+            delta
+                .links
+                .get(&tunnel.name)
+                .map_or(0, |link| link.rx_packets),
+        );
+    }
+    let tolerated = TOLERATED_DROPS.max(drops.received / TOLERATED_ONE_IN);
+    // One sample alone may be somebody else's burst.
+    (hit >= 2 && drops.dropped > tolerated).then_some(drops)
+}
+
+fn found(
+    evidence: &Evidence,
+    end: End,
+    tunnel: &Tunnel,
+    hits: &[(Direction, Drops)],
+) -> Option<Found> {
+    let (_, first) = hits.first()?;
+    let directions: Vec<Direction> = hits.iter().map(|(direction, _)| *direction).collect();
+    let smallest = tunnel
+        .sockets
+        .value()?
+        .iter()
+        .min_by_key(|socket| socket.receive_buffer)?;
+    let holder = smallest
+        .holder
+        .as_ref()
+        .map_or("the daemon", |holder| holder.program.as_str());
+    let mut lines: Vec<_> = hits
+        .iter()
+        .map(|(direction, drops)| {
+            line(
+                format!(
+                    "SK_MEMINFO drops of the tunnel's socket, {}, against packets received",
+                    word(*direction)
+                ),
+                evidence.interface_at(end),
+                drops.received,
+                drops.dropped,
+                "packets",
+            )
+        })
+        .collect();
+    lines.push(line(
+        format!("receive buffer of {holder}'s socket ({})", smallest.local),
+        evidence.interface_at(end),
+        (),
+        smallest.receive_buffer,
+        "bytes",
+    ));
+    for direction in &directions {
+        let errors = evidence.counted(*direction, end, "Udp.RcvbufErrors");
+        if errors > 0 {
+            lines.push(line(
+                format!("Udp RcvbufErrors, {}", word(*direction)),
+                evidence.name(end),
+                0,
+                errors,
+                "packets",
+            ));
+        }
+        lines.extend(rates_line(evidence, *direction));
+    }
+    Some(Found {
+        severity: if directions
+            .iter()
+            .any(|direction| evidence.below(*direction, 0.5) == Some(true))
+        {
+            Severity::Critical
+        } else {
+            Severity::Warning
+        },
+        confidence: 0.9,
+        effect: directions
+            .iter()
+            .map(|direction| evidence.lost_share(*direction))
+            .fold(0.0, f64::max),
+        host: evidence.name(end).to_owned(),
+        direction: only(&directions),
+        evidence: lines,
+        because: format!(
+            "{holder}'s socket dropped {} of {} packets because its buffer of {} bytes was full.",
+            first.dropped,
+            first.received.saturating_add(first.dropped),
+            smallest.receive_buffer
+        ),
+        remedies: remedies(evidence, end, tunnel, smallest),
+        refused: Vec::new(),
+    })
+}
+
+fn remedies(evidence: &Evidence, end: End, tunnel: &Tunnel, socket: &UdpSocket) -> Vec<Remedy> {
+    let now = u64::from(socket.receive_buffer);
+    let bytes = ENOUGH
+        .max(now.saturating_mul(4))
+        .min(u64::from(u32::MAX / 2));
+    let sysctls = ["net.core.rmem_max", "net.core.rmem_default"];
+    let before = |name: &str| {
+        evidence
+            .facts(end)
+            .and_then(|facts| facts.sysctls.get(name)?.value())
+            .map_or("212992".to_owned(), |text| text.trim().to_owned())
+    };
+    vec![
+        Remedy {
+            title: format!(
+                "A receive buffer of {} MiB for this socket, in the running daemon",
+                bytes >> 20
+            ),
+            changes: vec![Change {
+                end,
+                setting: Setting::SocketReceiveBuffer {
+                    interface: tunnel.name.clone(),
+                },
+                value: json!(bytes),
+            }],
+            commands: vec![command(
+                evidence,
+                end,
+                format!("wirespeed tune {} --only {CODE}", tunnel.name),
+            )],
+            goal: Goal::Goodput,
+            persistence: "lasts as long as the daemon; for good: the sysctls below, then a restart"
+                .to_owned(),
+            risk: "up to as much memory while packets wait; a longer queue before loss".to_owned(),
+            undo: format!("the buffer back to {now} bytes, or restart the daemon"),
+        },
+        Remedy {
+            title:
+                "Larger default buffers for every socket of the machine, then restart the daemon"
+                    .to_owned(),
+            changes: Vec::new(),
+            // The daemon asks for no size of its own, so the default counts; what is set is half of what is reported.
+            commands: sysctls
+                .iter()
+                .map(|name| command(evidence, end, format!("sysctl -w {name}={}", bytes / 2)))
+                .collect(),
+            goal: Goal::Goodput,
+            persistence: "the same two lines in /etc/sysctl.d/90-wirespeed.conf".to_owned(),
+            risk: "every socket of the machine; the restart interrupts the tunnel".to_owned(),
+            undo: sysctls
+                .iter()
+                .map(|name| command(evidence, end, format!("sysctl -w {name}={}", before(name))))
+                .collect::<Vec<_>>()
+                .join("\n"),
+        },
+    ]
+}
+
+fn refused(evidence: &Evidence, end: End) -> Refusal {
+    Refusal {
+        remedy: format!("larger socket buffers (net.core.rmem_max, rmem_default) on {}", evidence.name(end)),
+        why: "socket buffers do nothing here: the kernel's encap handler takes the packet before the socket queue (drivers/net/wireguard/socket.c)".to_owned(),
+    }
+}

@@ -1,0 +1,189 @@
+//! How busy the cores of an end were while the tunnel was loaded.
+
+use std::collections::BTreeMap;
+
+use wirespeed_facts::CoreTime;
+use wirespeed_measure::{Direction, Via};
+
+use crate::finding::line;
+use crate::view::{FEWEST_SAMPLES, median, moved, word};
+use crate::{End, Evidence, EvidenceLine};
+
+/// Medians over the tunnel's samples of one direction; shares of one core, 0 to 1.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Cores {
+    /// Mean over all cores.
+    pub(crate) mean: f64,
+    /// The busiest core of each sample.
+    pub(crate) busiest: f64,
+    /// Mean over the other cores of each sample; `None` on a machine with one core.
+    pub(crate) others: Option<f64>,
+    /// Each core by itself.
+    pub(crate) each: Vec<f64>,
+    /// Softirq share of each core.
+    pub(crate) softirq: Vec<f64>,
+    /// Taken by the hypervisor, mean over the cores.
+    pub(crate) steal: f64,
+}
+
+/// Reads the cores of an end; `None` when fewer than [`FEWEST_SAMPLES`] samples tell.
+pub(crate) fn of(evidence: &Evidence, end: End, direction: Direction) -> Option<Cores> {
+    let samples: Vec<&Vec<CoreTime>> = evidence
+        .samples(direction, Via::Tunnel)
+        .into_iter()
+        .filter_map(|sample| Some(&moved(sample, end)?.cores))
+        .filter(|cores| !cores.is_empty())
+        .collect();
+    if samples.len() < FEWEST_SAMPLES {
+        return None;
+    }
+    let count = samples.iter().map(|cores| cores.len()).min()?;
+    let each = (0..count)
+        .filter_map(|core| median(samples.iter().map(|cores| cores[core].busy_share())))
+        .collect();
+    let softirq = (0..count)
+        .filter_map(|core| median(samples.iter().map(|cores| softirq_share(&cores[core]))))
+        .collect();
+    Some(Cores {
+        mean: median(
+            samples
+                .iter()
+                .map(|cores| mean(cores.iter().map(CoreTime::busy_share))),
+        )?,
+        busiest: median(samples.iter().map(|cores| busiest(cores).1))?,
+        others: if count > 1 {
+            median(samples.iter().map(|cores| mean_without_busiest(cores)))
+        } else {
+            None
+        },
+        each,
+        softirq,
+        steal: median(
+            samples
+                .iter()
+                .map(|cores| mean(cores.iter().map(steal_share))),
+        )?,
+    })
+}
+
+impl Cores {
+    /// Per core as lines of evidence.
+    pub(crate) fn lines(
+        &self,
+        evidence: &Evidence,
+        end: End,
+        direction: Direction,
+    ) -> Vec<EvidenceLine> {
+        let mut lines: Vec<EvidenceLine> = self
+            .each
+            .iter()
+            .zip(&self.softirq)
+            .enumerate()
+            .map(|(core, (busy, softirq))| {
+                line(
+                    format!(
+                        "/proc/stat during the tunnel's loads, {}: softirq and all busy time",
+                        word(direction)
+                    ),
+                    format!("{}, core {core}", evidence.name(end)),
+                    *softirq,
+                    *busy,
+                    "share",
+                )
+            })
+            .collect();
+        if self.steal >= 0.02 {
+            lines.push(line(
+                "/proc/stat steal",
+                evidence.name(end),
+                (),
+                self.steal,
+                "share",
+            ));
+        }
+        lines
+    }
+}
+
+/// The processes that used most time while the tunnel was loaded: program and cores used, busiest first.
+pub(crate) fn busiest_processes(
+    evidence: &Evidence,
+    end: End,
+    direction: Direction,
+) -> Vec<(String, f64)> {
+    let mut used: BTreeMap<(&str, &str), f64> = BTreeMap::new();
+    let mut seconds = 0.0;
+    for delta in evidence
+        .samples(direction, Via::Tunnel)
+        .into_iter()
+        .filter_map(|sample| moved(sample, end))
+    {
+        seconds += delta.seconds;
+        for (pid, process) in &delta.processes {
+            *used.entry((pid, &process.program)).or_default() += process.cpu;
+        }
+    }
+    if seconds <= 0.0 {
+        return Vec::new();
+    }
+    let mut busiest: Vec<(String, f64)> = used
+        .into_iter()
+        .map(|((pid, program), cpu)| (describe(program, pid), cpu / seconds))
+        .filter(|(_, cores)| *cores >= 0.05)
+        .collect();
+    busiest.sort_by(|a, b| b.1.total_cmp(&a.1));
+    busiest.truncate(3);
+    busiest
+}
+
+/// The load generator is named as such: it is part of the measurement, not of the tunnel.
+fn describe(program: &str, pid: &str) -> String {
+    let role = if matches!(program, "iperf3" | "wirespeed") {
+        ", the load generator"
+    } else {
+        ""
+    };
+    format!("{program} (pid {pid}{role})")
+}
+
+fn softirq_share(core: &CoreTime) -> f64 {
+    share(core, core.softirq)
+}
+
+fn steal_share(core: &CoreTime) -> f64 {
+    share(core, core.steal)
+}
+
+fn share(core: &CoreTime, part: f64) -> f64 {
+    let all = core.user + core.system + core.irq + core.softirq + core.steal + core.idle;
+    if all > 0.0 { part / all } else { 0.0 }
+}
+
+fn mean(values: impl Iterator<Item = f64>) -> f64 {
+    let (sum, count) = values.fold((0.0, 0_u32), |(sum, count), value| (sum + value, count + 1));
+    if count == 0 {
+        0.0
+    } else {
+        sum / f64::from(count)
+    }
+}
+
+fn busiest(cores: &[CoreTime]) -> (usize, f64) {
+    cores
+        .iter()
+        .map(CoreTime::busy_share)
+        .enumerate()
+        .max_by(|a, b| a.1.total_cmp(&b.1))
+        .unwrap_or((0, 0.0))
+}
+
+fn mean_without_busiest(cores: &[CoreTime]) -> f64 {
+    let (skip, _) = busiest(cores);
+    mean(
+        cores
+            .iter()
+            .enumerate()
+            .filter(|(core, _)| *core != skip)
+            .map(|(_, core)| core.busy_share()),
+    )
+}

@@ -1,0 +1,146 @@
+//! What a check hands back, and short ways to say it.
+
+use wirespeed_measure::{Direction, NotMeasured};
+
+use crate::{End, Evidence, EvidenceLine, Finding, Refusal, Remedy, Severity};
+use wirespeed_settings::Value;
+
+/// One cause: its stable code, its title, and how to know.
+pub(crate) struct Check {
+    pub(crate) code: &'static str,
+    pub(crate) title: &'static str,
+    pub(crate) run: fn(&Evidence) -> Outcome,
+}
+
+/// What a check found, could not know, and refuses.
+#[derive(Default)]
+pub(crate) struct Outcome {
+    pub(crate) found: Vec<Found>,
+    /// Why something could not be known.
+    pub(crate) not_known: Vec<String>,
+    pub(crate) refused: Vec<Refusal>,
+}
+
+impl Outcome {
+    pub(crate) fn unknown(because: impl Into<String>) -> Self {
+        Self {
+            not_known: vec![because.into()],
+            ..Self::default()
+        }
+    }
+
+    pub(crate) fn not_checked(&self, code: &str) -> Vec<NotMeasured> {
+        self.not_known
+            .iter()
+            .map(|because| NotMeasured {
+                what: code.to_owned(),
+                because: because.clone(),
+            })
+            .collect()
+    }
+}
+
+/// A finding, and how much it costs.
+#[derive(Debug, Clone)]
+pub(crate) struct Found {
+    pub(crate) severity: Severity,
+    pub(crate) confidence: f64,
+    /// Share of the throughput (or of what else suffers) it costs, 0 to 1: orders findings of one severity.
+    pub(crate) effect: f64,
+    pub(crate) host: String,
+    pub(crate) direction: Option<Direction>,
+    pub(crate) evidence: Vec<EvidenceLine>,
+    pub(crate) because: String,
+    pub(crate) remedies: Vec<Remedy>,
+    pub(crate) refused: Vec<Refusal>,
+}
+
+impl Found {
+    pub(crate) fn with_code(self, code: &str) -> Finding {
+        Finding {
+            code: code.to_owned(),
+            severity: self.severity,
+            confidence: self.confidence.clamp(0.0, 1.0),
+            host: self.host,
+            direction: self.direction,
+            evidence: self.evidence,
+            because: self.because,
+            consequence_of: None,
+            remedies: self.remedies,
+            refused: self.refused,
+        }
+    }
+}
+
+/// One line of evidence.
+pub(crate) fn line(
+    what: impl Into<String>,
+    r#where: impl Into<String>,
+    before: impl Into<Value>,
+    after: impl Into<Value>,
+    unit: &str,
+) -> EvidenceLine {
+    EvidenceLine {
+        what: what.into(),
+        r#where: r#where.into(),
+        before: before.into(),
+        after: after.into(),
+        unit: unit.to_owned(),
+    }
+}
+
+/// Bare against tunnel as a line of evidence, where both were measured.
+pub(crate) fn rates_line(evidence: &Evidence, direction: Direction) -> Option<EvidenceLine> {
+    let comparison = evidence.comparison(direction)?;
+    let what = format!(
+        "TCP goodput, {}, {}",
+        crate::view::word(direction),
+        if comparison.bare.is_some() {
+            "bare and tunnel"
+        } else {
+            "tunnel only"
+        },
+    );
+    let path = format!(
+        "{} to {}",
+        evidence.name(crate::view::sender(direction)),
+        evidence.name(crate::view::receiver(direction))
+    );
+    Some(line(
+        what,
+        path,
+        comparison.bare,
+        comparison.tunnel,
+        "bit/s",
+    ))
+}
+
+/// A shell command with the machine it is for.
+pub(crate) fn command(evidence: &Evidence, end: End, text: impl AsRef<str>) -> String {
+    format!("{}  # on {}", text.as_ref(), evidence.name(end))
+}
+
+/// 0.873 → `87 %`.
+pub(crate) fn percent(share: f64) -> String {
+    format!("{:.0} %", share * 100.0)
+}
+
+/// 12 345 678 bit/s → `12.3 Mbit/s`.
+pub(crate) fn rate(bits_per_second: f64) -> String {
+    match bits_per_second {
+        bits if bits >= 1e9 => format!("{:.2} Gbit/s", bits / 1e9),
+        bits if bits >= 1e6 => format!("{:.1} Mbit/s", bits / 1e6),
+        bits if bits >= 1e3 => format!("{:.1} kbit/s", bits / 1e3),
+        bits => format!("{bits:.0} bit/s"),
+    }
+}
+
+/// 0.1234 → `123 ms`.
+pub(crate) fn milliseconds(seconds: f64) -> String {
+    let milliseconds = seconds * 1e3;
+    if milliseconds < 10.0 {
+        format!("{milliseconds:.1} ms")
+    } else {
+        format!("{milliseconds:.0} ms")
+    }
+}

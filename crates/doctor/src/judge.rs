@@ -1,0 +1,156 @@
+//! Evidence to diagnosis: run every check, set consequences under their causes, order, and say it in one word.
+
+use wirespeed_measure::{NotMeasured, Via};
+
+use crate::causes::{CHECKS, explains};
+use crate::finding::{Found, line, percent, rates_line};
+use crate::view::{DIRECTIONS, only, receiver, sender, word};
+use crate::{Diagnosis, Evidence, Finding, Severity, Verdict};
+
+/// Code of the finding that says: slow, and none of the known causes shows.
+const UNEXPLAINED: &str = "unexplained";
+
+/// A tunnel that carries less than this share of bare for sure is slow, whatever the checks say.
+const SLOW_FOR_SURE: f64 = 0.8;
+
+/// What the evidence says. Pure: the same evidence always gives the same diagnosis.
+pub fn judge(evidence: &Evidence) -> Diagnosis {
+    let mut found: Vec<(f64, Finding)> = Vec::new();
+    let mut not_checked: Vec<NotMeasured> = Vec::new();
+    let mut refused = Vec::new();
+    for check in CHECKS {
+        let outcome = (check.run)(evidence);
+        not_checked.extend(outcome.not_checked(check.code));
+        for refusal in outcome.refused {
+            if !refused.contains(&refusal) {
+                refused.push(refusal);
+            }
+        }
+        found.extend(
+            outcome
+                .found
+                .into_iter()
+                .map(|one| weighed(one, check.code)),
+        );
+    }
+    if found.is_empty() {
+        found.extend(unexplained(evidence).map(|one| weighed(one, UNEXPLAINED)));
+    }
+    set_consequences(evidence, &mut found);
+    // Worst first; what is only a consequence comes after everything that is a cause. The sort is stable.
+    found.sort_by(|(weight_a, a), (weight_b, b)| {
+        a.consequence_of
+            .is_some()
+            .cmp(&b.consequence_of.is_some())
+            .then(b.severity.cmp(&a.severity))
+            .then(weight_b.total_cmp(weight_a))
+    });
+    let findings: Vec<Finding> = found.into_iter().map(|(_, finding)| finding).collect();
+    Diagnosis {
+        verdict: verdict(evidence, &findings),
+        findings,
+        not_checked,
+        refused,
+    }
+}
+
+/// Every code a finding can have, with its title.
+pub fn codes() -> Vec<(&'static str, &'static str)> {
+    CHECKS
+        .iter()
+        .map(|check| (check.code, check.title))
+        .chain([(
+            UNEXPLAINED,
+            "The tunnel is slow, and none of the known causes shows",
+        )])
+        .collect()
+}
+
+fn weighed(found: Found, code: &str) -> (f64, Finding) {
+    (found.confidence * found.effect, found.with_code(code))
+}
+
+fn set_consequences(evidence: &Evidence, found: &mut [(f64, Finding)]) {
+    let causes: Vec<Finding> = found.iter().map(|(_, finding)| finding.clone()).collect();
+    for (_, finding) in found.iter_mut() {
+        if let Some(cause) = causes
+            .iter()
+            .find(|cause| explains(evidence, cause, finding))
+        {
+            finding.consequence_of = Some(cause.code.clone());
+            finding.severity = finding.severity.min(cause.severity);
+        }
+    }
+}
+
+fn verdict(evidence: &Evidence, findings: &[Finding]) -> Verdict {
+    if !findings.is_empty() {
+        Verdict::Findings
+    } else if evidence.loaded() {
+        Verdict::Healthy
+    } else {
+        Verdict::Unmeasured
+    }
+}
+
+/// A tunnel at less than [`SLOW_FOR_SURE`] of bare is not healthy only because no check knows why.
+fn unexplained(evidence: &Evidence) -> Option<Found> {
+    let slow: Vec<_> = DIRECTIONS
+        .into_iter()
+        .filter(|direction| {
+            evidence.stalled(*direction) || evidence.below(*direction, SLOW_FOR_SURE) == Some(true)
+        })
+        .collect();
+    let first = *slow.first()?;
+    let stalled = evidence.stalled(first);
+    let mut lines: Vec<_> = slow
+        .iter()
+        .filter_map(|direction| rates_line(evidence, *direction))
+        .collect();
+    for direction in &slow {
+        let again: u64 = evidence
+            .samples(*direction, Via::Tunnel)
+            .iter()
+            .filter_map(|sample| sample.retransmits)
+            .fold(0, u64::saturating_add);
+        lines.push(line(
+            format!(
+                "segments sent again through the tunnel, {}",
+                word(*direction)
+            ),
+            evidence.name(sender(*direction)),
+            (),
+            again,
+            "segments",
+        ));
+    }
+    Some(Found {
+        severity: if slow.iter().any(|direction| evidence.crippled(*direction)) {
+            Severity::Critical
+        } else {
+            Severity::Warning
+        },
+        confidence: 0.5,
+        effect: slow
+            .iter()
+            .map(|direction| evidence.lost_share(*direction))
+            .fold(0.0, f64::max),
+        host: evidence.name(sender(first)).to_owned(),
+        direction: only(&slow),
+        evidence: lines,
+        because: if stalled {
+            format!(
+                "Loads from {} to {} stall inside the tunnel, and none of the known causes shows.",
+                evidence.name(sender(first)),
+                evidence.name(receiver(first))
+            )
+        } else {
+            format!(
+                "The tunnel loses {} of what the bare path carries, and none of the known causes shows.",
+                percent(evidence.lost_share(first))
+            )
+        },
+        remedies: Vec::new(),
+        refused: Vec::new(),
+    })
+}

@@ -1,0 +1,288 @@
+//! What a direction's probes say of the tunnel's MTU; the three MTU causes share it.
+
+use std::net::IpAddr;
+
+use serde_json::json;
+use wirespeed_measure::{Direction, PathMtu, TunnelSweep};
+use wirespeed_settings::Setting;
+
+use crate::finding::{command, line, rates_line};
+use crate::view::{DIRECTIONS, ENDS, receiver, sender, word};
+use crate::{Change, End, Evidence, EvidenceLine, Goal, Remedy};
+
+/// The smallest MTU IPv6 allows (RFC 8200, section 5).
+pub(crate) const IPV6_MINIMUM: u32 = 1280;
+
+/// Below this no MTU is proposed: IPv4 hosts need not take more (RFC 791), so the probe is to be doubted, not the tunnel.
+const SMALLEST_SENSIBLE: u32 = 576;
+
+/// The tunnel's packets do not fit the path of this direction.
+#[derive(Debug, Clone)]
+pub(crate) struct Excess<'a> {
+    pub(crate) direction: Direction,
+    /// Inner MTU at the sender.
+    pub(crate) tunnel_mtu: u32,
+    /// The same packet outside, in bytes.
+    pub(crate) outer: u32,
+    /// What the path carries, where the outer probe tells.
+    pub(crate) path_mtu: Option<u32>,
+    /// Largest inner packet this direction carries.
+    pub(crate) fitting: Option<u32>,
+    /// The size is lost without any error coming back.
+    pub(crate) silent: bool,
+    pub(crate) probe: Option<&'a PathMtu>,
+    pub(crate) sweep: Option<&'a TunnelSweep>,
+}
+
+/// Bytes a tunnel packet grows by outside: 20 or 40 of IP, 8 of UDP, 32 of WireGuard.
+pub(crate) fn overhead(evidence: &Evidence) -> u32 {
+    let endpoint = ENDS
+        .iter()
+        .find_map(|end| evidence.peer_at(*end)?.endpoint)
+        .map(|endpoint| endpoint.ip().to_canonical());
+    match endpoint {
+        Some(IpAddr::V6(_)) => 80,
+        _ => 60,
+    }
+}
+
+pub(crate) fn probe(evidence: &Evidence, direction: Direction) -> Option<&PathMtu> {
+    evidence
+        .path_mtu
+        .iter()
+        .find(|probe| probe.direction == direction)
+}
+
+fn sweep(evidence: &Evidence, direction: Direction) -> Option<&TunnelSweep> {
+    evidence
+        .tunnel_sweep
+        .iter()
+        .find(|sweep| sweep.direction == direction)
+}
+
+/// The MTU a probe proves: what passed, or what was reported between that and the first size that failed.
+pub(crate) fn proved(probe: &PathMtu) -> Option<u32> {
+    match (probe.largest_passed, probe.reported) {
+        (Some(passed), Some(reported))
+            if reported > passed
+                && probe.smallest_failed.is_none_or(|failed| reported < failed) =>
+        {
+            Some(reported)
+        }
+        (Some(passed), _) => Some(passed),
+        (None, reported) => reported,
+    }
+}
+
+/// Does the tunnel's MTU exceed what the path of this direction carries?
+pub(crate) fn excess(evidence: &Evidence, direction: Direction) -> Option<Excess<'_>> {
+    let tunnel = evidence.tunnel(sender(direction))?;
+    let overhead = overhead(evidence);
+    let outer = tunnel.mtu.saturating_add(overhead);
+    let probe = probe(evidence, direction);
+    let sweep = sweep(evidence, direction);
+    let passes =
+        probe.is_some_and(|probe| probe.largest_passed.is_some_and(|passed| passed >= outer));
+    let fails = probe.is_some_and(|probe| {
+        probe.smallest_failed.is_some_and(|failed| outer >= failed)
+            || probe.reported.is_some_and(|reported| outer > reported)
+    });
+    let lost_inside = sweep.is_some_and(|sweep| {
+        sweep
+            .smallest_failed
+            .is_some_and(|failed| failed <= tunnel.mtu)
+    });
+    if passes || !(fails || lost_inside) {
+        return None;
+    }
+    let path_mtu = if fails { probe.and_then(proved) } else { None };
+    let fitting = path_mtu
+        .map(|mtu| mtu.saturating_sub(overhead))
+        .or_else(|| sweep.and_then(|sweep| sweep.largest_passed));
+    Some(Excess {
+        direction,
+        tunnel_mtu: tunnel.mtu,
+        outer,
+        path_mtu,
+        fitting,
+        silent: fails && probe.is_some_and(|probe| probe.silent_loss),
+        probe,
+        sweep,
+    })
+}
+
+impl Excess<'_> {
+    /// Sizes are lost inside the tunnel too, or packets are being fragmented: no doubt left.
+    pub(crate) fn confirmed(&self, evidence: &Evidence) -> bool {
+        self.lost_inside()
+            || evidence.stalled(self.direction)
+            || !fragments(evidence, self.direction).is_empty()
+    }
+
+    fn lost_inside(&self) -> bool {
+        self.sweep.is_some_and(|sweep| {
+            sweep
+                .smallest_failed
+                .is_some_and(|failed| failed <= self.tunnel_mtu)
+        })
+    }
+
+    /// The probes as lines of evidence.
+    pub(crate) fn lines(&self, evidence: &Evidence) -> Vec<EvidenceLine> {
+        let way = format!(
+            "{} to {}",
+            evidence.name(sender(self.direction)),
+            evidence.name(receiver(self.direction))
+        );
+        let mut lines = vec![line(
+            "tunnel packet outside against path MTU",
+            &way,
+            self.path_mtu,
+            self.outer,
+            "bytes",
+        )];
+        if let Some(probe) = self.probe {
+            lines.push(line(
+                format!(
+                    "don't-fragment probe ({}): largest passed, smallest failed",
+                    probe.method
+                ),
+                &way,
+                probe.largest_passed,
+                probe.smallest_failed,
+                "bytes",
+            ));
+            lines.push(line(
+                "\"fragmentation needed\" or \"packet too big\" came back",
+                &way,
+                json!(null),
+                probe.reported.map_or(json!(false), |mtu| json!(mtu)),
+                if probe.reported.is_some() {
+                    "bytes"
+                } else {
+                    ""
+                },
+            ));
+        }
+        if let Some(sweep) = self.sweep {
+            lines.push(line(
+                "size sweep inside the tunnel: largest passed, smallest lost",
+                &way,
+                sweep.largest_passed,
+                sweep.smallest_failed,
+                "bytes",
+            ));
+        }
+        lines.extend(fragments(evidence, self.direction));
+        lines.extend(rates_line(evidence, self.direction));
+        lines
+    }
+}
+
+/// Fragmentation counters that moved while the tunnel was loaded.
+fn fragments(evidence: &Evidence, direction: Direction) -> Vec<EvidenceLine> {
+    let sending = [
+        "Ip.FragCreates",
+        "Ip.FragFails",
+        "Ip6.FragCreates",
+        "Ip6.FragFails",
+    ]
+    .map(|counter| (sender(direction), counter));
+    let receiving = [
+        "Ip.ReasmReqds",
+        "Ip.ReasmFails",
+        "Ip6.ReasmReqds",
+        "Ip6.ReasmFails",
+    ]
+    .map(|counter| (receiver(direction), counter));
+    sending
+        .into_iter()
+        .chain(receiving)
+        .filter_map(|(end, counter)| {
+            let count = evidence.counted(direction, end, counter);
+            (count > 0).then(|| {
+                line(
+                    format!(
+                        "{} during the tunnel's loads ({})",
+                        counter.replace('.', " "),
+                        word(direction)
+                    ),
+                    evidence.name(end),
+                    0,
+                    count,
+                    "packets",
+                )
+            })
+        })
+        .collect()
+}
+
+/// The MTU both directions carry, as far as they are known.
+pub(crate) fn fitting_both(evidence: &Evidence) -> Option<u32> {
+    let overhead = overhead(evidence);
+    DIRECTIONS
+        .into_iter()
+        .filter_map(|direction| {
+            excess(evidence, direction)
+                .and_then(|excess| excess.fitting)
+                .or_else(|| Some(proved(probe(evidence, direction)?)?.saturating_sub(overhead)))
+        })
+        .min()
+        .filter(|mtu| *mtu >= SMALLEST_SENSIBLE)
+}
+
+/// Sets the tunnel's MTU at every end where it differs in the wanted direction.
+pub(crate) fn set_mtu(
+    evidence: &Evidence,
+    mtu: u32,
+    title: String,
+    wanted: fn(now: u32, then: u32) -> bool,
+    risk: String,
+) -> Remedy {
+    let mut changes = Vec::new();
+    let mut commands = Vec::new();
+    let mut undo = Vec::new();
+    for end in ENDS {
+        match evidence.tunnel(end) {
+            Some(tunnel) if wanted(tunnel.mtu, mtu) => {
+                changes.push(Change {
+                    end,
+                    setting: Setting::LinkMtu {
+                        interface: tunnel.name.clone(),
+                    },
+                    value: json!(mtu),
+                });
+                commands.push(command(
+                    evidence,
+                    end,
+                    format!("ip link set dev {} mtu {mtu}", tunnel.name),
+                ));
+                undo.push(command(
+                    evidence,
+                    end,
+                    format!("ip link set dev {} mtu {}", tunnel.name, tunnel.mtu),
+                ));
+            }
+            None if end == End::Far => {
+                let name = evidence.far_interface.as_deref().unwrap_or("WG");
+                commands.push(command(
+                    evidence,
+                    end,
+                    format!("ip link set dev {name} mtu {mtu}"),
+                ));
+            }
+            _ => {}
+        }
+    }
+    Remedy {
+        title,
+        changes,
+        commands,
+        goal: Goal::Goodput,
+        persistence: format!(
+            "`MTU = {mtu}` under [Interface] in the wg-quick file (MTUBytes= for networkd, wireguard.mtu for NetworkManager) at both ends"
+        ),
+        risk,
+        undo: undo.join("\n"),
+    }
+}
