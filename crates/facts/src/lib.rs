@@ -7,10 +7,34 @@
 //! This crate and `wirespeed-settings` are the only ones that know `/proc`, `/sys`, netlink and the
 //! command lines of other programs.
 
+mod child;
 mod counters;
+mod delta;
+mod drivers;
+mod files;
+mod firewall;
+mod generic_netlink;
+mod host;
 mod known;
+mod links;
 mod model;
+mod netlink;
+mod offloads;
+mod proc_net;
+mod proc_stat;
+mod processes;
+mod programs;
+mod routes;
+mod snapshot;
+mod sock_diag;
+mod softnet;
+mod sysctls;
+mod tunnels;
+mod wireguard;
+mod wireguard_kernel;
+mod wireguard_uapi;
 
 pub use counters::*;
 pub use known::Known;
 pub use model::*;
+pub use snapshot::{counters, snapshot};

@@ -1,0 +1,134 @@
+//! The WireGuard devices of this network namespace, whoever carries them.
+
+use crate::links::RawLink;
+use crate::processes::{self, Descriptors};
+use crate::wireguard::Device;
+use crate::{
+    Implementation, Known, Scope, Tunnel, UdpSocket, sock_diag, wireguard_kernel, wireguard_uapi,
+};
+
+/// A device as read, or why not, and who opened its UAPI socket.
+pub(crate) struct Reading {
+    pub(crate) link: RawLink,
+    pub(crate) carrier: Carrier,
+    pub(crate) device: Result<Device, String>,
+}
+
+/// Which way a device was read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Carrier {
+    Kernel,
+    Userspace { listener: Option<u32> },
+}
+
+/// Reads every device within the scope. The UAPI directory is shared by all network namespaces: a socket there
+/// counts only when a `tun` link of its name exists in this one.
+pub(crate) fn read(scope: &Scope, links: &[RawLink], now: f64) -> Vec<Reading> {
+    links
+        .iter()
+        .filter(|link| {
+            scope
+                .interface
+                .as_ref()
+                .is_none_or(|name| *name == link.name)
+        })
+        .filter_map(|link| {
+            let (carrier, device) = match link.kind.as_deref() {
+                Some("wireguard") => (
+                    Carrier::Kernel,
+                    wireguard_kernel::read(&link.name, now).map_err(|error| error.to_string()),
+                ),
+                Some("tun") if wireguard_uapi::has_socket(&link.name) => {
+                    match wireguard_uapi::read(&link.name, now) {
+                        Ok(answer) => (
+                            Carrier::Userspace {
+                                listener: answer.listener,
+                            },
+                            Ok(answer.device),
+                        ),
+                        Err(error) => (
+                            Carrier::Userspace { listener: None },
+                            Err(error.to_string()),
+                        ),
+                    }
+                }
+                _ => return None,
+            };
+            Some(Reading {
+                link: link.clone(),
+                carrier,
+                device,
+            })
+        })
+        .collect()
+}
+
+/// The UDP sockets at a device's port, their holders left open.
+pub(crate) fn sockets(device: &Result<Device, String>) -> Known<Vec<UdpSocket>> {
+    match device {
+        Ok(Device {
+            listen_port: Some(port),
+            ..
+        }) => sock_diag::udp_sockets(*port).into(),
+        Ok(_) => Known::because("the device listens on no port: it is down or has no private key"),
+        Err(reason) => Known::because(reason.clone()),
+    }
+}
+
+/// Completes the readings: processes, sockets, holders.
+pub(crate) fn describe(readings: Vec<Reading>) -> Vec<Tunnel> {
+    if readings.is_empty() {
+        return Vec::new();
+    }
+    let descriptors = Descriptors::read();
+    readings
+        .into_iter()
+        .map(|reading| tunnel(reading, &descriptors))
+        .collect()
+}
+
+fn tunnel(reading: Reading, descriptors: &Descriptors) -> Tunnel {
+    let pid = match reading.carrier {
+        Carrier::Kernel => None,
+        Carrier::Userspace { listener } => descriptors.tun_holder(&reading.link.name, listener),
+    };
+    let mut sockets = sockets(&reading.device);
+    if let Known::Value(sockets) = &mut sockets {
+        for socket in sockets.iter_mut() {
+            socket.holder = descriptors.holder(socket.inode);
+        }
+        // Another program may sit on the same port at another address.
+        if let Some(pid) = pid {
+            sockets.retain(|socket| {
+                socket
+                    .holder
+                    .as_ref()
+                    .is_none_or(|holder| holder.pid == pid)
+            });
+        }
+    }
+    let (device, peers) = match reading.device {
+        Ok(mut device) => {
+            let peers = std::mem::take(&mut device.peers);
+            (device, Known::Value(peers))
+        }
+        Err(reason) => (Device::default(), Known::because(reason)),
+    };
+    Tunnel {
+        name: reading.link.name,
+        implementation: match reading.carrier {
+            Carrier::Kernel => Implementation::Kernel,
+            Carrier::Userspace { .. } => Implementation::Userspace {
+                pid,
+                program: pid.and_then(processes::program),
+                cpus_allowed: pid.and_then(processes::cpus_allowed),
+            },
+        },
+        mtu: reading.link.mtu,
+        listen_port: device.listen_port,
+        fwmark: device.fwmark,
+        public_key: device.public_key,
+        peers,
+        sockets,
+    }
+}
