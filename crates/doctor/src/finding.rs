@@ -2,8 +2,8 @@
 
 use wirespeed_measure::{Direction, NotMeasured};
 
-use crate::{End, Evidence, EvidenceLine, Finding, Refusal, Remedy, Severity};
-use wirespeed_settings::Value;
+use crate::{Change, End, Evidence, EvidenceLine, Finding, Goal, Refusal, Remedy, Severity};
+use wirespeed_settings::{Setting, Value};
 
 /// One cause: its stable code, its title, and how to know.
 pub(crate) struct Check {
@@ -118,6 +118,43 @@ pub(crate) fn rates_line(evidence: &Evidence, direction: Direction) -> Option<Ev
 /// A shell command with the machine it is for.
 pub(crate) fn command(evidence: &Evidence, end: End, text: impl AsRef<str>) -> String {
     format!("{}  # on {}", text.as_ref(), evidence.name(end))
+}
+
+/// A remedy made of settings, with the same as shell commands; `before` is what each had, for taking it back.
+pub(crate) fn remedy_of(
+    evidence: &Evidence,
+    title: String,
+    changes: Vec<(Change, Value)>,
+    goal: Goal,
+    risk: String,
+) -> Remedy {
+    let shell = |end: End, setting: &Setting, value: &Value| -> Vec<String> {
+        setting
+            .shell(value)
+            .into_iter()
+            .map(|text| command(evidence, end, text))
+            .collect()
+    };
+    let commands = changes
+        .iter()
+        .flat_map(|(change, _)| shell(change.end, &change.setting, &change.value))
+        .collect();
+    let undo: Vec<String> = changes
+        .iter()
+        .flat_map(|(change, before)| shell(change.end, &change.setting, before))
+        .collect();
+    let persistence = changes.first().map_or(String::new(), |(change, _)| {
+        change.setting.persistence(&change.value)
+    });
+    Remedy {
+        title,
+        changes: changes.into_iter().map(|(change, _)| change).collect(),
+        commands,
+        goal,
+        persistence,
+        risk,
+        undo: undo.join("\n"),
+    }
 }
 
 /// 0.873 → `87 %`.

@@ -6,7 +6,7 @@ use serde_json::json;
 use wirespeed_measure::{Direction, PathMtu, TunnelSweep};
 use wirespeed_settings::Setting;
 
-use crate::finding::{command, line, rates_line};
+use crate::finding::{command, line, rates_line, remedy_of};
 use crate::view::{DIRECTIONS, ENDS, receiver, sender, word};
 use crate::{Change, End, Evidence, EvidenceLine, Goal, Remedy};
 
@@ -239,50 +239,32 @@ pub(crate) fn set_mtu(
     wanted: fn(now: u32, then: u32) -> bool,
     risk: String,
 ) -> Remedy {
-    let mut changes = Vec::new();
-    let mut commands = Vec::new();
-    let mut undo = Vec::new();
-    for end in ENDS {
-        match evidence.tunnel(end) {
-            Some(tunnel) if wanted(tunnel.mtu, mtu) => {
-                changes.push(Change {
+    let changes = ENDS
+        .into_iter()
+        .filter_map(|end| Some((end, evidence.tunnel(end)?)))
+        .filter(|(_, tunnel)| wanted(tunnel.mtu, mtu))
+        .map(|(end, tunnel)| {
+            let setting = Setting::LinkMtu {
+                interface: tunnel.name.clone(),
+            };
+            (
+                Change {
                     end,
-                    setting: Setting::LinkMtu {
-                        interface: tunnel.name.clone(),
-                    },
+                    setting,
                     value: json!(mtu),
-                });
-                commands.push(command(
-                    evidence,
-                    end,
-                    format!("ip link set dev {} mtu {mtu}", tunnel.name),
-                ));
-                undo.push(command(
-                    evidence,
-                    end,
-                    format!("ip link set dev {} mtu {}", tunnel.name, tunnel.mtu),
-                ));
-            }
-            None if end == End::Far => {
-                let name = evidence.far_interface.as_deref().unwrap_or("WG");
-                commands.push(command(
-                    evidence,
-                    end,
-                    format!("ip link set dev {name} mtu {mtu}"),
-                ));
-            }
-            _ => {}
-        }
+                },
+                json!(tunnel.mtu),
+            )
+        })
+        .collect();
+    let mut remedy = remedy_of(evidence, title, changes, Goal::Goodput, risk);
+    if evidence.tunnel(End::Far).is_none() {
+        let name = evidence.far_interface.as_deref().unwrap_or("WG");
+        remedy.commands.push(command(
+            evidence,
+            End::Far,
+            format!("ip link set dev {name} mtu {mtu}"),
+        ));
     }
-    Remedy {
-        title,
-        changes,
-        commands,
-        goal: Goal::Goodput,
-        persistence: format!(
-            "`MTU = {mtu}` under [Interface] in the wg-quick file (MTUBytes= for networkd, wireguard.mtu for NetworkManager) at both ends"
-        ),
-        risk,
-        undo: undo.join("\n"),
-    }
+    remedy
 }

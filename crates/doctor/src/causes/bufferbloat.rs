@@ -5,7 +5,7 @@ use wirespeed_facts::Known;
 use wirespeed_measure::{Direction, RttSummary, Sample, Via};
 use wirespeed_settings::Setting;
 
-use crate::finding::{Check, Found, Outcome, command, line, milliseconds, rate, rates_line};
+use crate::finding::{Check, Found, Outcome, line, milliseconds, rate, rates_line, remedy_of};
 use crate::view::{DIRECTIONS, FEWEST_SAMPLES, median, sender, word};
 use crate::{Change, Evidence, Goal, Remedy, Severity};
 
@@ -160,34 +160,28 @@ fn shaper(evidence: &Evidence, direction: Direction) -> Option<Remedy> {
     if limit < 1e5 {
         return None;
     }
-    let bits = limit as u64;
-    let name = &tunnel.name;
-    let stock = match evidence
-        .facts(end)?
-        .links
-        .iter()
-        .find(|link| &link.name == name)
-        .map(|link| &link.qdisc)
-    {
-        Some(Known::Value(qdisc)) => format!(" (it was {qdisc})"),
-        _ => String::new(),
+    let setting = Setting::EgressShaper {
+        interface: tunnel.name.clone(),
     };
-    Some(Remedy {
-        title: format!("Limit what leaves by {name} on {} to {}", evidence.name(end), rate(limit)),
-        changes: vec![Change { end, setting: Setting::EgressShaper { interface: name.clone() }, value: json!(bits) }],
-        commands: vec![command(
-            evidence,
-            end,
-            format!("tc qdisc replace dev {name} root tbf rate {bits}bit burst {} latency 20ms", burst(bits)),
+    Some(remedy_of(
+        evidence,
+        format!(
+            "Limit what leaves by {} to {}",
+            evidence.interface_at(end),
+            rate(limit)
+        ),
+        vec![(
+            Change {
+                end,
+                setting,
+                value: json!(limit as u64),
+            },
+            json!(null),
         )],
-        goal: Goal::LoadedRtt,
-        persistence: "the same line as PostUp in the wg-quick file; cake or fq_codel under htb where the kernel has them".to_owned(),
-        risk: format!("caps the tunnel's peak at {}; wrong when the road's rate changes", rate(limit)),
-        undo: command(evidence, end, format!("tc qdisc del dev {name} root{stock}")),
-    })
-}
-
-/// Four milliseconds of the rate, but room for some full packets.
-fn burst(bits_per_second: u64) -> u64 {
-    (bits_per_second / 8 / 250).max(16_000)
+        Goal::LoadedRtt,
+        format!(
+            "caps the tunnel's peak at {}; wrong when the road's rate changes",
+            rate(limit)
+        ),
+    ))
 }

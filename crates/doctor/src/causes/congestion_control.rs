@@ -8,7 +8,7 @@ use wirespeed_facts::Known;
 use wirespeed_measure::{Direction, Sample, Via};
 use wirespeed_settings::Setting;
 
-use crate::finding::{Check, Found, Outcome, command, line, percent, rates_line};
+use crate::finding::{Check, Found, Outcome, command, line, percent, rates_line, remedy_of};
 use crate::view::{DIRECTIONS, sender, word};
 use crate::{Change, CongestionTrial, End, Evidence, Goal, Remedy, Severity};
 
@@ -190,56 +190,50 @@ fn remedies(evidence: &Evidence, end: End, trial: &CongestionTrial) -> Vec<Remed
     };
     let mut remedies = Vec::new();
     if let Some(tunnel) = evidence.tunnel(end) {
-        let name = &tunnel.name;
-        remedies.push(Remedy {
-            title: format!(
-                "{tried} for what leaves by {name} on {}",
-                evidence.name(end)
-            ),
-            changes: if available {
-                vec![Change {
+        let setting = Setting::RouteCongestion {
+            interface: tunnel.name.clone(),
+        };
+        let mut remedy = remedy_of(
+            evidence,
+            format!("{tried} for what leaves by {}", evidence.interface_at(end)),
+            vec![(
+                Change {
                     end,
-                    setting: Setting::RouteCongestion {
-                        interface: name.clone(),
-                    },
+                    setting,
                     value: json!(tried),
-                }]
-            } else {
-                Vec::new()
-            },
-            commands: vec![
-                command(evidence, end, format!("ip route show dev {name}")),
-                command(
-                    evidence,
-                    end,
-                    format!(
-                        "ip route change ROUTE dev {name} congctl {tried}   # for each of them"
-                    ),
-                ),
-            ],
-            goal: Goal::Goodput,
-            persistence: "the same lines as PostUp in the wg-quick file".to_owned(),
-            risk: format!("only connections this machine sends through the tunnel{pacing}"),
-            undo: command(
-                evidence,
-                end,
-                format!("ip route change ROUTE dev {name}   # without congctl"),
-            ),
-        });
+                },
+                json!(null),
+            )],
+            Goal::Goodput,
+            format!("only connections this machine sends through the tunnel{pacing}"),
+        );
+        if !available {
+            remedy.changes.clear();
+            remedy
+                .commands
+                .insert(0, command(evidence, end, format!("modprobe tcp_{tried}")));
+        }
+        remedies.push(remedy);
     }
+    let default = Setting::Sysctl {
+        name: DEFAULT.to_owned(),
+    };
     let now = sysctl(DEFAULT).map_or(trial.current.as_str(), |text| text.trim());
+    let shell = |value: &str| -> Vec<String> {
+        default
+            .shell(&json!(value))
+            .into_iter()
+            .map(|text| command(evidence, end, text))
+            .collect()
+    };
     remedies.push(Remedy {
         title: format!("{tried} for every connection of {}", evidence.name(end)),
         changes: Vec::new(),
-        commands: vec![command(
-            evidence,
-            end,
-            format!("sysctl -w {DEFAULT}={tried}"),
-        )],
+        commands: shell(tried),
         goal: Goal::Goodput,
-        persistence: format!("`{DEFAULT} = {tried}` in /etc/sysctl.d/90-wirespeed.conf"),
+        persistence: default.persistence(&json!(tried)),
         risk: format!("every other connection of the machine changes too{pacing}"),
-        undo: command(evidence, end, format!("sysctl -w {DEFAULT}={now}")),
+        undo: shell(now).join("\n"),
     });
     remedies
 }

@@ -5,10 +5,10 @@
 
 use serde_json::json;
 use wirespeed_measure::Direction;
-use wirespeed_settings::Setting;
+use wirespeed_settings::{Setting, Value};
 
 use super::mtu_exceeds_path::{remedies, severity, unknown};
-use crate::finding::{Check, Found, Outcome, command};
+use crate::finding::{Check, Found, Outcome, remedy_of};
 use crate::mtu::{self, Excess};
 use crate::view::{DIRECTIONS, only, sender};
 use crate::{Change, Evidence, Goal, Remedy};
@@ -73,36 +73,36 @@ fn found(evidence: &Evidence, silent: &[Excess]) -> Option<Found> {
 
 /// Lets TCP on the senders find the size by itself; only where it is off now.
 fn mtu_probing(evidence: &Evidence, directions: &[Direction]) -> Option<Remedy> {
-    let mut changes = Vec::new();
-    let mut commands = Vec::new();
-    let mut undo = Vec::new();
-    for end in directions.iter().map(|direction| sender(*direction)) {
-        let now = evidence
-            .facts(end)
-            .and_then(|facts| facts.sysctls.get(MTU_PROBING)?.value());
-        if let Some(now) = now.map(|text| text.trim()).filter(|now| *now == "0") {
-            changes.push(Change {
-                end,
-                setting: Setting::Sysctl {
-                    name: MTU_PROBING.to_owned(),
+    let changes: Vec<(Change, Value)> = directions
+        .iter()
+        .map(|direction| sender(*direction))
+        .filter(|end| {
+            let now = evidence
+                .facts(*end)
+                .and_then(|facts| facts.sysctls.get(MTU_PROBING)?.value());
+            now.is_some_and(|now| now.trim() == "0")
+        })
+        .map(|end| {
+            let setting = Setting::Sysctl {
+                name: MTU_PROBING.to_owned(),
+            };
+            (
+                Change {
+                    end,
+                    setting,
+                    value: json!("1"),
                 },
-                value: json!("1"),
-            });
-            commands.push(command(evidence, end, format!("sysctl -w {MTU_PROBING}=1")));
-            undo.push(command(
-                evidence,
-                end,
-                format!("sysctl -w {MTU_PROBING}={now}"),
-            ));
-        }
-    }
-    (!changes.is_empty()).then(|| Remedy {
-        title: "Let TCP on the senders probe for the size that passes".to_owned(),
-        changes,
-        commands,
-        goal: Goal::Goodput,
-        persistence: format!("`{MTU_PROBING} = 1` in /etc/sysctl.d/90-wirespeed.conf"),
-        risk: "every TCP connection of the machine; helps only connections that start or end there, and only after a stall of some seconds; UDP and QUIC gain nothing".to_owned(),
-        undo: undo.join("\n"),
+                json!("0"),
+            )
+        })
+        .collect();
+    (!changes.is_empty()).then(|| {
+        remedy_of(
+            evidence,
+            "Let TCP on the senders probe for the size that passes".to_owned(),
+            changes,
+            Goal::Goodput,
+            "every TCP connection of the machine; helps only connections that start or end there, and only after a stall of some seconds; UDP and QUIC gain nothing".to_owned(),
+        )
     })
 }

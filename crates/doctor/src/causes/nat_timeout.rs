@@ -17,7 +17,7 @@ pub(super) const CHECK: Check = Check {
     run,
 };
 
-/// A session is renewed every two minutes while it is used and is dead after three (WireGuard's REJECT_AFTER_TIME), seconds.
+/// A session is renewed every two minutes while it is used and is dead after three (WireGuard's `REJECT_AFTER_TIME`), seconds.
 const DEAD_AFTER: f64 = 180.0;
 /// Under the usual 30 s a NAT keeps an idle UDP mapping.
 const KEEPALIVE_SECONDS: u16 = 25;

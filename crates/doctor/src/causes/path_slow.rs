@@ -31,7 +31,7 @@ fn run(evidence: &Evidence) -> Outcome {
     for direction in DIRECTIONS {
         match evidence.comparison(direction) {
             Some(comparison) if comparison.bare.is_some() => {
-                outcome.found.extend(found(evidence, direction, expected))
+                outcome.found.extend(found(evidence, direction, expected));
             }
             _ => outcome.not_known.push(format!(
                 "{}: the bare path was not measured",

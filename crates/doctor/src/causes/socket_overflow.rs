@@ -195,53 +195,51 @@ fn remedies(evidence: &Evidence, end: End, tunnel: &Tunnel, socket: &UdpSocket) 
     let bytes = ENOUGH
         .max(now.saturating_mul(4))
         .min(u64::from(u32::MAX / 2));
-    let sysctls = ["net.core.rmem_max", "net.core.rmem_default"];
-    let before = |name: &str| {
-        evidence
-            .facts(end)
-            .and_then(|facts| facts.sysctls.get(name)?.value())
-            .map_or("212992".to_owned(), |text| text.trim().to_owned())
+    let setting = Setting::SocketReceiveBuffer {
+        interface: tunnel.name.clone(),
     };
+    let sysctls = ["net.core.rmem_max", "net.core.rmem_default"].map(|name| Setting::Sysctl {
+        name: name.to_owned(),
+    });
+    let before = |sysctl: &Setting| match sysctl {
+        Setting::Sysctl { name } => evidence
+            .facts(end)
+            .and_then(|facts| facts.sysctls.get(name)?.value()),
+        _ => None,
+    };
+    let restart = command(
+        evidence,
+        end,
+        format!("wg-quick down {0} && wg-quick up {0}", tunnel.name),
+    );
     vec![
         Remedy {
-            title: format!(
-                "A receive buffer of {} MiB for this socket, in the running daemon",
-                bytes >> 20
-            ),
-            changes: vec![Change {
-                end,
-                setting: Setting::SocketReceiveBuffer {
-                    interface: tunnel.name.clone(),
-                },
-                value: json!(bytes),
-            }],
-            commands: vec![command(
-                evidence,
-                end,
-                format!("wirespeed tune {} --only {CODE}", tunnel.name),
-            )],
+            title: format!("A receive buffer of {} MiB for this socket, in the running daemon", bytes >> 20),
+            changes: vec![Change { end, setting, value: json!(bytes) }],
+            commands: vec![command(evidence, end, format!("wirespeed tune {}  # no shell command reaches a running daemon's socket", tunnel.name))],
             goal: Goal::Goodput,
-            persistence: "lasts as long as the daemon; for good: the sysctls below, then a restart"
-                .to_owned(),
+            persistence: "lasts as long as the daemon; for good: the sysctls of the next remedy, or a daemon that sets its own buffers".to_owned(),
             risk: "up to as much memory while packets wait; a longer queue before loss".to_owned(),
-            undo: format!("the buffer back to {now} bytes, or restart the daemon"),
+            undo: format!("the buffer back to {now} bytes (`wirespeed tune undo`), or restart the daemon"),
         },
         Remedy {
-            title:
-                "Larger default buffers for every socket of the machine, then restart the daemon"
-                    .to_owned(),
+            title: "A larger default buffer for every socket of the machine, then restart the daemon".to_owned(),
             changes: Vec::new(),
-            // The daemon asks for no size of its own, so the default counts; what is set is half of what is reported.
+            // The daemon asks for no size of its own, so the default counts.
             commands: sysctls
                 .iter()
-                .map(|name| command(evidence, end, format!("sysctl -w {name}={}", bytes / 2)))
+                .flat_map(|sysctl| sysctl.shell(&json!(bytes.to_string())))
+                .map(|text| command(evidence, end, text))
+                .chain([restart])
                 .collect(),
             goal: Goal::Goodput,
-            persistence: "the same two lines in /etc/sysctl.d/90-wirespeed.conf".to_owned(),
+            persistence: format!("`net.core.rmem_max = {bytes}` and `net.core.rmem_default = {bytes}` in /etc/sysctl.d/90-wirespeed.conf"),
             risk: "every socket of the machine; the restart interrupts the tunnel".to_owned(),
             undo: sysctls
                 .iter()
-                .map(|name| command(evidence, end, format!("sysctl -w {name}={}", before(name))))
+                .filter_map(|sysctl| Some(sysctl.shell(&json!(before(sysctl)?.trim()))))
+                .flatten()
+                .map(|text| command(evidence, end, text))
                 .collect::<Vec<_>>()
                 .join("\n"),
         },
