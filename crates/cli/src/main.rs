@@ -1,2 +1,61 @@
-//! The program `wirespeed`.
-fn main() {}
+//! `wirespeed`: finds out why a WireGuard tunnel is slow, and mends it with proof and an undo.
+
+mod commands;
+mod exit;
+mod failure;
+mod terminal;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+use crate::commands::{agent, explain};
+use crate::exit::Exit;
+use crate::failure::Failure;
+
+/// Finds out why a WireGuard tunnel is slow, and mends it with proof and an undo.
+#[derive(Debug, Parser)]
+#[command(name = "wirespeed", version, max_term_width = 100, after_help = EXAMPLES)]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  wirespeed doctor wg0 --far ssh://root@nas       what is wrong, worst first (changes nothing)
+  wirespeed test wg0 --far ssh://root@nas         the road against the tunnel, both directions
+  wirespeed tune wg0 --far ssh://root@nas --plan  what would be done about it, as a shell script
+  wirespeed tune wg0 --far ssh://root@nas         do it, one proved step at a time, with an undo
+  wirespeed explain mtu-exceeds-path              what a finding means and how to mend it by hand
+  wirespeed lab up mtu-exceeds-path                a practice road to try all this on
+
+Exit codes:
+  0 healthy or done, 1 findings, 2 wrong usage, 3 could not measure, 4 change refused or undone,
+  130 stopped on request";
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    Explain(explain::Arguments),
+    /// Serve another wirespeed on standard input and output.
+    #[command(hide = true)]
+    Agent,
+}
+
+fn main() -> ExitCode {
+    let arguments = Arguments::parse();
+    match run(&arguments.command) {
+        Ok(exit) => exit.into(),
+        Err(failure) => {
+            terminal::complain(&failure.sentence());
+            failure.exit.into()
+        }
+    }
+}
+
+fn run(command: &Command) -> Result<Exit, Failure> {
+    match command {
+        Command::Explain(arguments) => explain::run(arguments),
+        Command::Agent => agent::run(),
+    }
+}

@@ -48,6 +48,11 @@ impl Look {
         self.styled(text, AnsiColor::Red.on_default().bold())
     }
 
+    /// One entry of a list: a name in a column of `width`, and what it is.
+    pub fn entry(&self, name: &str, width: usize, text: &str) -> String {
+        self.hanging(&format!("  {}  ", self.bold(name)), width + 4, text)
+    }
+
     fn styled(&self, text: &str, style: Style) -> String {
         if self.colour && !text.is_empty() {
             format!("{}{text}{}", style.render(), style.render_reset())

@@ -1,0 +1,150 @@
+//! An error as a person gets it: what was tried, on which machine, what to do.
+
+use wirespeed_doctor::Verdict;
+use wirespeed_lab::LabError;
+use wirespeed_measure::MeasureError;
+use wirespeed_reach::ReachError;
+use wirespeed_report::{ErrorRecord, ErrorText, Schema};
+
+use crate::exit::Exit;
+
+/// Why a command could not do its work.
+#[derive(Debug)]
+pub(crate) struct Failure {
+    /// How the program ends.
+    pub(crate) exit: Exit,
+    /// For people and for `--json`.
+    pub(crate) text: ErrorText,
+}
+
+impl Failure {
+    /// Something that could not be done on this machine.
+    pub(crate) fn here(exit: Exit, what: impl Into<String>, todo: impl Into<String>) -> Self {
+        Self {
+            exit,
+            text: ErrorText {
+                what: what.into(),
+                r#where: "here".to_owned(),
+                todo: todo.into(),
+            },
+        }
+    }
+
+    /// A request to end.
+    pub(crate) fn interrupted() -> Self {
+        Self::here(
+            Exit::Interrupted,
+            "stopped on request",
+            "run the command again when it suits",
+        )
+    }
+
+    /// A crate's message: its errors put what to do behind the last semicolon, where there is something to do.
+    fn from_message(exit: Exit, place: Option<String>, message: &str) -> Self {
+        let (what, todo) = match message.rsplit_once("; ") {
+            Some((what, todo)) => (what, todo),
+            None => (message, "see the message"),
+        };
+        Self {
+            exit,
+            text: ErrorText {
+                what: what.to_owned(),
+                r#where: place.unwrap_or_else(|| "here".to_owned()),
+                todo: todo.to_owned(),
+            },
+        }
+    }
+
+    /// The sentence for the terminal.
+    pub(crate) fn sentence(&self) -> String {
+        if self.text.todo == "see the message" {
+            self.text.what.clone()
+        } else {
+            format!("{}; {}", self.text.what, self.text.todo)
+        }
+    }
+
+    /// The object for `--json`.
+    pub(crate) fn record(&self, command: &str) -> ErrorRecord {
+        ErrorRecord {
+            schema: Schema::of(command),
+            verdict: Verdict::Unmeasured,
+            error: self.text.clone(),
+        }
+    }
+}
+
+impl From<MeasureError> for Failure {
+    fn from(error: MeasureError) -> Self {
+        if matches!(error, MeasureError::Stopped) {
+            return Self::interrupted();
+        }
+        Self::from_message(Exit::Unmeasured, machine_of(&error), &error.to_string())
+    }
+}
+
+impl From<ReachError> for Failure {
+    fn from(error: ReachError) -> Self {
+        let message = error.to_string();
+        Self::from_message(Exit::Unmeasured, Some(place_of(&error)), &message)
+    }
+}
+
+impl From<LabError> for Failure {
+    fn from(error: LabError) -> Self {
+        let exit = match error {
+            LabError::Cancelled => return Self::interrupted(),
+            LabError::Scenario { .. }
+            | LabError::UnknownScenario { .. }
+            | LabError::BadId(_)
+            | LabError::NoSuchLab { .. }
+            | LabError::NoSuchHost { .. } => Exit::Usage,
+            _ => Exit::Unmeasured,
+        };
+        let message = error.to_string();
+        // Lab messages put the way out behind a colon.
+        match message.rsplit_once(": ") {
+            Some((what, todo)) if !message.contains("; ") => Self::here(exit, what, todo),
+            _ => Self::from_message(exit, None, &message),
+        }
+    }
+}
+
+fn place_of(error: &ReachError) -> String {
+    let machine = match error {
+        ReachError::Place(_) => "here",
+        ReachError::NotStarted { machine, .. }
+        | ReachError::ProgramMissing { machine, .. }
+        | ReachError::HostKey { machine, .. }
+        | ReachError::Login { machine, .. }
+        | ReachError::Unreachable { machine, .. }
+        | ReachError::Version { machine, .. }
+        | ReachError::TimedOut { machine, .. }
+        | ReachError::Died { machine, .. }
+        | ReachError::Rubbish { machine, .. }
+        | ReachError::Params { machine, .. }
+        | ReachError::Answer { machine, .. }
+        | ReachError::Operation { machine, .. } => machine,
+    };
+    machine.to_owned()
+}
+
+fn machine_of(error: &MeasureError) -> Option<String> {
+    match error {
+        MeasureError::NoSuchInterface { machine, .. }
+        | MeasureError::WhichInterface { machine, .. }
+        | MeasureError::InterfaceDown { machine, .. }
+        | MeasureError::PeersUnknown { machine, .. }
+        | MeasureError::NoPeers { machine, .. }
+        | MeasureError::WhichPeer { machine, .. }
+        | MeasureError::NoSuchPeer { machine, .. }
+        | MeasureError::NoAddress { machine, .. }
+        | MeasureError::NoIperf3 { machine, .. }
+        | MeasureError::NoConnection { machine, .. }
+        | MeasureError::LoadFailed { machine, .. }
+        | MeasureError::ProbeFailed { machine, .. } => Some(machine.clone()),
+        MeasureError::WrongFarEnd { far, .. } => Some(far.clone()),
+        MeasureError::Reach(error) => Some(place_of(error)),
+        _ => None,
+    }
+}

@@ -1,0 +1,111 @@
+//! What the terminal is like, and how text and progress reach it.
+
+use std::io::{self, IsTerminal, Write};
+use std::time::Duration;
+
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use serde::Serialize;
+use terminal_size::{Width, terminal_size};
+use wirespeed_measure::Progress;
+use wirespeed_report::Look;
+
+use crate::exit::Exit;
+use crate::failure::Failure;
+
+/// Columns where there is no terminal to ask.
+const COLUMNS_ELSEWHERE: usize = 100;
+
+/// How text on standard output should look.
+pub(crate) fn look(details: bool) -> Look {
+    let terminal = io::stdout().is_terminal();
+    let columns = match terminal_size() {
+        Some((Width(columns), _)) if terminal => usize::from(columns),
+        _ => std::env::var("COLUMNS")
+            .ok()
+            .and_then(|text| text.parse().ok())
+            .unwrap_or(COLUMNS_ELSEWHERE),
+    };
+    let plain = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty())
+        || std::env::var_os("TERM").is_some_and(|value| value == "dumb");
+    Look::new(columns, terminal && !plain, details)
+}
+
+/// Writes to standard output. A reader that went away (`| head`) is no error.
+pub(crate) fn print(text: &str) -> Result<(), Failure> {
+    let mut out = io::stdout().lock();
+    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(Failure::here(
+            Exit::Unmeasured,
+            format!("standard output could not be written: {error}"),
+            "check where it is redirected to",
+        )),
+        _ => Ok(()),
+    }
+}
+
+/// Prints one JSON object.
+pub(crate) fn print_json(value: &impl Serialize) -> Result<(), Failure> {
+    print(&json(value)?)
+}
+
+/// One JSON object as text.
+pub(crate) fn json(value: &impl Serialize) -> Result<String, Failure> {
+    match serde_json::to_string_pretty(value) {
+        Ok(text) => Ok(text + "\n"),
+        Err(error) => Err(Failure::here(
+            Exit::Unmeasured,
+            format!("the result can't be written as JSON: {error}"),
+            "report this as a bug",
+        )),
+    }
+}
+
+/// Writes a line to standard error.
+pub(crate) fn complain(text: &str) {
+    // Nobody is left to tell when standard error is gone.
+    let _ = writeln!(io::stderr().lock(), "wirespeed: {text}");
+}
+
+/// A bar with the time left on standard error; silent when that is no terminal or the user wants quiet.
+pub(crate) struct Bar(ProgressBar);
+
+impl Bar {
+    /// Starts hidden until the first step.
+    pub(crate) fn new(quiet: bool) -> Self {
+        let target = if quiet || !io::stderr().is_terminal() {
+            ProgressDrawTarget::hidden()
+        } else {
+            ProgressDrawTarget::stderr()
+        };
+        let bar = ProgressBar::with_draw_target(Some(1000), target);
+        if let Ok(style) =
+            ProgressStyle::with_template("{wide_msg} {bar:20} {percent:>3} %  {prefix}")
+        {
+            bar.set_style(style.progress_chars("━╸ "));
+        }
+        Self(bar)
+    }
+
+    /// Takes the bar away.
+    pub(crate) fn finish(&self) {
+        self.0.finish_and_clear();
+    }
+}
+
+impl Drop for Bar {
+    fn drop(&mut self) {
+        self.finish();
+    }
+}
+
+impl Progress for Bar {
+    fn step(&self, what: &str, done: f64, seconds_left: f64) {
+        let left = Duration::try_from_secs_f64(seconds_left.max(0.0))
+            .unwrap_or_default()
+            .as_secs();
+        self.0
+            .set_prefix(format!("{}:{:02} left", left / 60, left % 60));
+        self.0.set_message(what.to_owned());
+        self.0.set_position((done.clamp(0.0, 1.0) * 1000.0) as u64);
+    }
+}
