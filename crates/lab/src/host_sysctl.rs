@@ -1,0 +1,308 @@
+//! The one setting of a lab that is not its namespaces' own: which TCP congestion controls a namespace may choose. The
+//! host's `net.ipv4.tcp_allowed_congestion_control` decides that. Labs share the change: the first that needs it makes it,
+//! the last puts the original back, unless somebody else has changed it meanwhile.
+
+use std::collections::BTreeSet;
+use std::fs::{self, File, OpenOptions};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use nix::fcntl::{Flock, FlockArg};
+use serde::{Deserialize, Serialize};
+
+use crate::{LabError, LabId, netns, state};
+
+/// `/proc/sys/net/ipv4/NAME`; only the first network namespace has the `allowed` one.
+const SYSCTLS: &str = "/proc/sys/net/ipv4";
+
+/// The network namespace of the first process is the host's, as far as this machine lets one see.
+const HOST_NAMESPACE: &str = "/proc/1/ns/net";
+
+/// What was there before the first lab, what the labs made of it, and who needs it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+struct Change {
+    original: String,
+    ours: String,
+    holders: BTreeSet<LabId>,
+}
+
+/// The shared change and where it is kept; the paths are parameters for the tests' sake.
+struct Shared<'a> {
+    directory: &'a Path,
+    sysctls: &'a Path,
+    exists: &'a dyn Fn(&LabId) -> bool,
+}
+
+/// Lets the namespaces of a lab choose these congestion controls. Returns what could not be done, as notes.
+pub(crate) fn allow(id: &LabId, wanted: &BTreeSet<String>) -> Result<Vec<String>, LabError> {
+    on_host(|sysctls| shared(sysctls).allow(id, wanted))
+}
+
+/// This lab no longer needs it.
+pub(crate) fn release(id: &LabId) -> Result<(), LabError> {
+    if !Path::new(state::DIRECTORY).join(FILE).exists() {
+        return Ok(());
+    }
+    on_host(|sysctls| shared(sysctls).release(id))
+}
+
+const FILE: &str = "host-sysctls.json";
+
+fn shared(sysctls: &Path) -> Shared<'_> {
+    Shared {
+        directory: Path::new(state::DIRECTORY),
+        sysctls,
+        exists: &|id| state::file_of(id).exists(),
+    }
+}
+
+/// Acts in the host's network namespace where that can be entered, else in this one.
+fn on_host<T: Send>(
+    act: impl Fn(&Path) -> Result<T, LabError> + Send + Sync,
+) -> Result<T, LabError> {
+    let sysctls = Path::new(SYSCTLS);
+    if sysctls.join(ALLOWED).exists() || File::open(HOST_NAMESPACE).is_err() {
+        return act(sysctls);
+    }
+    netns::inside(Path::new(HOST_NAMESPACE), || act(sysctls))
+}
+
+const ALLOWED: &str = "tcp_allowed_congestion_control";
+const AVAILABLE: &str = "tcp_available_congestion_control";
+
+impl Shared<'_> {
+    fn allow(&self, id: &LabId, wanted: &BTreeSet<String>) -> Result<Vec<String>, LabError> {
+        let _lock = self.lock()?;
+        let Ok(now) = self.read(ALLOWED) else {
+            return Ok(vec![format!(
+                "net.ipv4.{ALLOWED} of the host can't be seen from here, so hosts may be left with the congestion control they were born with"
+            )]);
+        };
+        let available = self.read(AVAILABLE).unwrap_or_default();
+        let mut notes = Vec::new();
+        let mut missing: Vec<&str> = Vec::new();
+        for name in wanted {
+            if !words(&available).contains(name.as_str()) {
+                notes.push(format!(
+                    "this kernel has no congestion control `{name}`; it has {available}"
+                ));
+            } else if !words(&now).contains(name.as_str()) {
+                missing.push(name);
+            }
+        }
+        let mut change = self.load();
+        if let Some(change) = &mut change {
+            change.holders.retain(|holder| (self.exists)(holder));
+        }
+        if missing.is_empty() && change.is_none() {
+            return Ok(notes);
+        }
+        let mut change = change.unwrap_or_else(|| Change {
+            original: now.clone(),
+            ours: now.clone(),
+            holders: BTreeSet::new(),
+        });
+        change.holders.insert(id.clone());
+        if !missing.is_empty() {
+            change.ours = format!("{now} {}", missing.join(" "));
+        }
+        self.store(&change)?;
+        if !missing.is_empty()
+            && let Err(e) = fs::write(self.sysctls.join(ALLOWED), &change.ours)
+        {
+            notes.push(format!("net.ipv4.{ALLOWED} of the host can't be set ({e}), so hosts keep the congestion control they were born with"));
+        }
+        Ok(notes)
+    }
+
+    fn release(&self, id: &LabId) -> Result<(), LabError> {
+        let _lock = self.lock()?;
+        let Some(mut change) = self.load() else {
+            return Ok(());
+        };
+        change
+            .holders
+            .retain(|holder| holder != id && (self.exists)(holder));
+        if !change.holders.is_empty() {
+            return self.store(&change);
+        }
+        if self
+            .read(ALLOWED)
+            .is_ok_and(|now| words(&now) == words(&change.ours))
+        {
+            let path = self.sysctls.join(ALLOWED);
+            fs::write(&path, &change.original).map_err(LabError::file("put back", path))?;
+        }
+        let file = self.file();
+        fs::remove_file(&file).map_err(LabError::file("remove", file))
+    }
+
+    fn lock(&self) -> Result<Flock<File>, LabError> {
+        let path = self.directory.join("host-sysctls.lock");
+        lock(&path)
+    }
+
+    fn file(&self) -> PathBuf {
+        self.directory.join(FILE)
+    }
+
+    fn read(&self, name: &str) -> std::io::Result<String> {
+        fs::read_to_string(self.sysctls.join(name)).map(|text| text.trim().to_owned())
+    }
+
+    fn load(&self) -> Option<Change> {
+        serde_json::from_str(&fs::read_to_string(self.file()).ok()?).ok()
+    }
+
+    fn store(&self, change: &Change) -> Result<(), LabError> {
+        let file = self.file();
+        let draft = file.with_extension("new");
+        let text =
+            serde_json::to_vec(change).map_err(|e| LabError::file("write", &file)(e.into()))?;
+        let write = || {
+            let mut out = File::create(&draft)?;
+            out.write_all(&text)?;
+            out.sync_all()?;
+            fs::rename(&draft, &file)
+        };
+        write().map_err(LabError::file("write", file.clone()))
+    }
+}
+
+/// Waits for, and holds, the lock on a file.
+pub(crate) fn lock(path: &Path) -> Result<Flock<File>, LabError> {
+    if let Some(directory) = path.parent() {
+        fs::create_dir_all(directory).map_err(LabError::file("create", directory))?;
+    }
+    let file = OpenOptions::new()
+        .write(true)
+        .create(true)
+        .truncate(false)
+        .open(path)
+        .map_err(LabError::file("open", path))?;
+    Flock::lock(file, FlockArg::LockExclusive)
+        .map_err(|(_, e)| LabError::file("lock", path)(e.into()))
+}
+
+/// The kernel lists them in an order of its own.
+fn words(text: &str) -> BTreeSet<&str> {
+    text.split_ascii_whitespace().collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::RefCell;
+
+    use super::*;
+
+    struct Machine {
+        directory: tempfile::TempDir,
+        labs: RefCell<BTreeSet<LabId>>,
+    }
+
+    impl Machine {
+        fn new(allowed: &str) -> Machine {
+            let directory = tempfile::tempdir().unwrap();
+            fs::write(directory.path().join(ALLOWED), allowed).unwrap();
+            fs::write(directory.path().join(AVAILABLE), "reno bbr cubic\n").unwrap();
+            Machine {
+                directory,
+                labs: RefCell::default(),
+            }
+        }
+
+        fn allow(&self, id: &str, wanted: &str) -> Vec<String> {
+            let id: LabId = id.parse().unwrap();
+            self.labs.borrow_mut().insert(id.clone());
+            self.with(|s| s.allow(&id, &BTreeSet::from([wanted.to_owned()])).unwrap())
+        }
+
+        fn release(&self, id: &str) {
+            let id: LabId = id.parse().unwrap();
+            self.with(|s| s.release(&id).unwrap());
+            self.labs.borrow_mut().remove(&id);
+        }
+
+        fn with<T>(&self, act: impl Fn(&Shared<'_>) -> T) -> T {
+            let path = self.directory.path();
+            act(&Shared {
+                directory: path,
+                sysctls: path,
+                exists: &|id| self.labs.borrow().contains(id),
+            })
+        }
+
+        fn now(&self) -> String {
+            fs::read_to_string(self.directory.path().join(ALLOWED))
+                .unwrap()
+                .trim()
+                .to_owned()
+        }
+    }
+
+    #[test]
+    fn the_last_lab_puts_the_original_back() {
+        let machine = Machine::new("reno bbr\n");
+        assert!(machine.allow("a", "cubic").is_empty());
+        assert!(machine.allow("b", "cubic").is_empty());
+        assert_eq!(machine.now(), "reno bbr cubic");
+        machine.release("a");
+        assert_eq!(machine.now(), "reno bbr cubic");
+        machine.release("b");
+        assert_eq!(machine.now(), "reno bbr");
+        assert!(!machine.directory.path().join(FILE).exists());
+    }
+
+    #[test]
+    fn what_is_allowed_already_is_not_touched() {
+        let machine = Machine::new("reno bbr cubic\n");
+        machine.allow("a", "cubic");
+        assert!(!machine.directory.path().join(FILE).exists());
+        machine.release("a");
+        assert_eq!(machine.now(), "reno bbr cubic");
+    }
+
+    #[test]
+    fn a_later_change_of_the_administrator_wins() {
+        let machine = Machine::new("reno bbr\n");
+        machine.allow("a", "cubic");
+        fs::write(machine.directory.path().join(ALLOWED), "reno\n").unwrap();
+        machine.release("a");
+        assert_eq!(machine.now(), "reno");
+    }
+
+    #[test]
+    fn a_holder_that_is_gone_does_not_hold() {
+        let machine = Machine::new("reno bbr\n");
+        machine.allow("dead", "cubic");
+        machine.labs.borrow_mut().clear();
+        machine.allow("b", "cubic");
+        machine.release("b");
+        assert_eq!(machine.now(), "reno bbr");
+    }
+
+    #[test]
+    fn killed_between_note_and_change_leaves_nothing_to_undo() {
+        let machine = Machine::new("reno bbr\n");
+        let change = Change {
+            original: "reno bbr".to_owned(),
+            ours: "reno bbr cubic".to_owned(),
+            holders: BTreeSet::from(["a".parse().unwrap()]),
+        };
+        machine.with(|s| s.store(&change).unwrap());
+        machine.release("a");
+        assert_eq!(machine.now(), "reno bbr");
+        assert!(!machine.directory.path().join(FILE).exists());
+    }
+
+    #[test]
+    fn an_unknown_congestion_control_is_a_note() {
+        let machine = Machine::new("reno bbr\n");
+        let notes = machine.allow("a", "vegas");
+        assert!(
+            notes[0].contains("no congestion control `vegas`"),
+            "{notes:?}"
+        );
+        assert_eq!(machine.now(), "reno bbr");
+    }
+}

@@ -1,0 +1,86 @@
+//! The scenarios inside the program.
+
+use std::path::Path;
+use std::sync::LazyLock;
+
+use crate::{LabError, Scenario};
+
+/// File name and text of each.
+macro_rules! files {
+    ($($name:literal),* $(,)?) => {
+        [$(($name, include_str!(concat!("../scenarios/", $name, ".toml")))),*]
+    };
+}
+
+const FILES: [(&str, &str); 14] = files![
+    "healthy",
+    "healthy-site",
+    "mtu-exceeds-path",
+    "mtu-below-path",
+    "icmp-black-hole",
+    "socket-overflow",
+    "congestion-control",
+    "bufferbloat",
+    "path-slow",
+    "cpu-saturated",
+    "one-core-bound",
+    "nat-timeout",
+    "allowed-ips-overlap",
+    "demo",
+];
+
+static SCENARIOS: LazyLock<Vec<Scenario>> = LazyLock::new(|| {
+    FILES
+        .iter()
+        .map(|(name, text)| match Scenario::parse(text, name) {
+            Ok(scenario) => scenario,
+            Err(e) => unreachable!("a test reads every shipped scenario: {e}"),
+        })
+        .collect()
+});
+
+/// Every scenario inside the program.
+pub fn scenarios() -> &'static [Scenario] {
+    &SCENARIOS
+}
+
+/// A scenario by the name of a shipped one, or the path of a file.
+pub fn find(name_or_path: &str) -> Result<Scenario, LabError> {
+    if let Some(scenario) = scenarios().iter().find(|s| s.name == name_or_path) {
+        return Ok(scenario.clone());
+    }
+    let path = Path::new(name_or_path);
+    if path.exists() {
+        return Scenario::load(path);
+    }
+    Err(LabError::UnknownScenario {
+        name: name_or_path.to_owned(),
+        known: scenarios()
+            .iter()
+            .map(|s| s.name.as_str())
+            .collect::<Vec<_>>()
+            .join(", "),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_shipped_scenario_reads_and_bears_the_name_of_its_file() {
+        for (name, text) in FILES {
+            let scenario = Scenario::parse(text, name).unwrap();
+            assert_eq!(scenario.name, name);
+        }
+    }
+
+    #[test]
+    fn a_name_that_is_neither_says_what_there_is() {
+        let text = find("no-such").unwrap_err().to_string();
+        assert!(
+            text.contains("no-such") && text.contains("icmp-black-hole"),
+            "{text}"
+        );
+    }
+}

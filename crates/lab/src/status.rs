@@ -1,0 +1,117 @@
+//! What there is: the labs, their hosts, and running something on one of them.
+
+use std::fs;
+use std::os::unix::net::UnixStream;
+use std::process::{Command, ExitStatus};
+
+use serde::Serialize;
+
+use crate::command::Runner;
+use crate::{DelayMeans, Host, Lab, LabError, LabId, emulator, netns, state};
+
+/// A lab and how it is now.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct LabStatus {
+    /// What its file tells.
+    pub lab: Lab,
+    /// Its hosts as they are.
+    pub hosts: Vec<HostStatus>,
+    /// What is not as it should be, and what is other than the scenario says.
+    pub notes: Vec<String>,
+}
+
+/// A host as it is.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct HostStatus {
+    /// Names and addresses.
+    pub host: Host,
+    /// Does its namespace exist?
+    pub exists: bool,
+    /// Names of the processes in it with their numbers: `wireguard-go (4711)`.
+    pub processes: Vec<String>,
+}
+
+/// Every lab on this machine, ready, being made, or left behind.
+pub fn list() -> Vec<Lab> {
+    state::identifiers()
+        .iter()
+        .filter_map(state::read)
+        .collect()
+}
+
+/// A lab by its identifier.
+pub fn get(id: &LabId) -> Result<Lab, LabError> {
+    state::read(id).ok_or_else(|| {
+        let running: Vec<String> = list().iter().map(|lab| lab.id.to_string()).collect();
+        LabError::NoSuchLab {
+            id: id.to_string(),
+            running: if running.is_empty() {
+                "none".to_owned()
+            } else {
+                running.join(", ")
+            },
+        }
+    })
+}
+
+/// A lab and how it is now.
+pub fn status(id: &LabId) -> Result<LabStatus, LabError> {
+    let lab = get(id)?;
+    let mut notes = lab.notes.clone();
+    if lab.left_behind() {
+        notes
+            .push("its maker died before it was ready; `wirespeed lab down` removes it".to_owned());
+    }
+    let hosts: Vec<HostStatus> = lab.hosts.iter().map(host_status).collect();
+    for host in &hosts {
+        if !host.exists {
+            notes.push(format!("{} has no namespace (any more)", host.host.name));
+        }
+    }
+    if lab.implementation.as_deref().is_some_and(|i| i != "kernel") {
+        for end in [0, 1] {
+            if UnixStream::connect(id.uapi_socket(end)).is_err() {
+                notes.push(format!(
+                    "the daemon of {} does not answer",
+                    id.tunnel_interface(end)
+                ));
+            }
+        }
+    }
+    if lab.delay == DelayMeans::Emulator {
+        let text = fs::read_to_string(state::log_of(id, "emulator")).unwrap_or_default();
+        notes.extend(
+            text.lines()
+                .filter(|l| *l != emulator::READY)
+                .map(|l| format!("road emulator: {l}")),
+        );
+    }
+    Ok(LabStatus { lab, hosts, notes })
+}
+
+fn host_status(host: &Host) -> HostStatus {
+    let processes = netns::processes(&host.namespace)
+        .into_iter()
+        .filter_map(|pid| {
+            let name = fs::read_to_string(format!("/proc/{pid}/comm")).ok()?;
+            Some(format!("{} ({pid})", name.trim()))
+        })
+        .collect();
+    HostStatus {
+        host: host.clone(),
+        exists: netns::path(&host.namespace).exists(),
+        processes,
+    }
+}
+
+/// Runs a command on a host of a lab, with this process's input and output.
+pub fn exec(lab: &Lab, host: &str, command: &[String]) -> Result<ExitStatus, LabError> {
+    let host = lab.host(host)?;
+    let line: Vec<&str> = command.iter().map(String::as_str).collect();
+    let mut child: Command = Runner::new(&lab.id).in_host(&host.name, &line);
+    child.status().map_err(|e| LabError::Command {
+        step: format!("on {}", host.name),
+        command: command.join(" "),
+        why: e.to_string(),
+    })
+}
