@@ -154,3 +154,57 @@ fn unexplained(evidence: &Evidence) -> Option<Found> {
         refused: Vec::new(),
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use wirespeed_measure::Direction;
+
+    use super::{UNEXPLAINED, codes, judge};
+    use crate::testing::{healthy, nothing, only_finding, path_mtu, set_ratio};
+    use crate::{Severity, Verdict};
+
+    #[test]
+    fn a_good_tunnel_is_healthy() {
+        let diagnosis = judge(&healthy());
+        assert_eq!(
+            (diagnosis.verdict, diagnosis.findings),
+            (Verdict::Healthy, vec![])
+        );
+        assert_eq!(diagnosis.not_checked, []);
+    }
+
+    #[test]
+    fn nothing_measured_is_not_healthy() {
+        let mut evidence = healthy();
+        evidence.comparisons.clear();
+        assert_eq!(judge(&evidence).verdict, Verdict::Unmeasured);
+    }
+
+    #[test]
+    fn a_slow_tunnel_that_nobody_can_explain_is_not_healthy_either() {
+        let mut evidence = healthy();
+        set_ratio(&mut evidence, Direction::Upload, 0.8);
+        nothing(&evidence);
+        set_ratio(&mut evidence, Direction::Upload, 0.75);
+        assert_eq!(
+            only_finding(&evidence, UNEXPLAINED).severity,
+            Severity::Warning
+        );
+        evidence.path_mtu[0] = path_mtu(Direction::Upload, 1400);
+        only_finding(&evidence, "mtu-exceeds-path");
+    }
+
+    #[test]
+    fn codes_are_unique_and_stable_in_form() {
+        let codes = codes();
+        let unique: BTreeSet<_> = codes.iter().map(|(code, _)| code).collect();
+        assert_eq!(unique.len(), codes.len());
+        assert!(codes.iter().all(|(code, title)| {
+            code.chars()
+                .all(|letter| letter.is_ascii_lowercase() || letter == '-')
+                && !title.is_empty()
+        }));
+    }
+}

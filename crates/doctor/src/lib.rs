@@ -9,6 +9,10 @@ mod finding;
 mod judge;
 mod model;
 mod mtu;
+#[cfg(test)]
+mod properties;
+#[cfg(test)]
+mod testing;
 mod view;
 
 pub use judge::{codes, judge};

@@ -289,7 +289,92 @@ fn short(peer: &Peer) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{covers, prefix};
+    use super::{CODE, covers, prefix};
+    use wirespeed_facts::{Known, LinkCounters, Peer};
+
+    use crate::testing::{healthy, not_checked, nothing, only_finding, rtt, tunnel_of};
+    use crate::{End, Evidence, Severity, Verdict, judge};
+
+    fn peers(evidence: &mut Evidence, end: End) -> &mut Vec<Peer> {
+        match &mut tunnel_of(evidence, end).peers {
+            Known::Value(peers) => peers,
+            Known::Unknown(because) => panic!("{because}"),
+        }
+    }
+
+    fn another(allowed: &[&str]) -> Peer {
+        Peer {
+            public_key: "another-key".to_owned(),
+            endpoint: None,
+            allowed_ips: allowed.iter().map(|&text| text.to_owned()).collect(),
+            handshake_age: None,
+            keepalive: 0,
+            rx_bytes: 0,
+            tx_bytes: 0,
+        }
+    }
+
+    #[test]
+    fn prefixes_inside_each_other_are_no_fault() {
+        let mut evidence = healthy();
+        peers(&mut evidence, End::Far).push(another(&["10.9.0.0/24"]));
+        nothing(&evidence);
+    }
+
+    #[test]
+    fn a_peer_robbed_of_its_prefix_is_critical_when_it_is_us_and_no_load_could_run() {
+        let mut evidence = healthy();
+        peers(&mut evidence, End::Far)[0].allowed_ips.clear();
+        peers(&mut evidence, End::Far).push(another(&["10.9.0.1/32"]));
+        evidence.comparisons.clear();
+        let mut silence = rtt(0.0);
+        (silence.received, silence.median) = (0, None);
+        evidence.idle_rtt_tunnel = Known::Value(silence);
+        evidence.probing_far.as_mut().unwrap().links.insert(
+            "wg1".to_owned(),
+            LinkCounters {
+                rx_frame_errors: 7,
+                ..LinkCounters::default()
+            },
+        );
+        let finding = only_finding(&evidence, CODE);
+        assert_eq!(
+            (finding.severity, finding.host.as_str()),
+            (Severity::Critical, "server")
+        );
+        assert!(
+            finding
+                .evidence
+                .iter()
+                .any(|line| line.after == "another-…")
+        );
+        assert!(finding.evidence.iter().any(|line| line.after == 7));
+        assert!(finding.remedies[0].commands[0].contains("allowed-ips 10.9.0.1/32"));
+    }
+
+    #[test]
+    fn a_robbed_bystander_is_a_warning() {
+        let mut evidence = healthy();
+        peers(&mut evidence, End::Far).push(another(&[]));
+        assert_eq!(only_finding(&evidence, CODE).severity, Severity::Warning);
+    }
+
+    #[test]
+    fn an_address_held_by_another_is_found_though_some_prefix_is_left() {
+        let mut evidence = healthy();
+        peers(&mut evidence, End::Here)[0].allowed_ips = vec!["192.168.7.0/24".to_owned()];
+        peers(&mut evidence, End::Here).push(another(&["10.9.0.0/24"]));
+        assert_eq!(only_finding(&evidence, CODE).severity, Severity::Critical);
+    }
+
+    #[test]
+    fn unknown_peers_are_said_to_be_unknown() {
+        let mut evidence = healthy();
+        tunnel_of(&mut evidence, End::Far).peers = Known::because("no permission");
+        assert!(not_checked(&evidence, CODE));
+        evidence.comparisons.clear();
+        assert_eq!(judge(&evidence).verdict, Verdict::Unmeasured);
+    }
 
     #[test]
     fn a_prefix_covers_its_addresses() {

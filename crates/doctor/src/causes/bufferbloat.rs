@@ -185,3 +185,97 @@ fn shaper(evidence: &Evidence, direction: Direction) -> Option<Remedy> {
         ),
     ))
 }
+
+#[cfg(test)]
+mod tests {
+    use wirespeed_facts::Known;
+    use wirespeed_measure::{Direction, Via};
+
+    use super::CODE;
+    use crate::testing::{
+        at, codes, core, each_sample, healthy, not_checked, nothing, only_finding, rtt, set_ratio,
+    };
+    use crate::{End, Evidence, Goal, judge};
+
+    fn swollen(seconds: f64, via: &[Via]) -> Evidence {
+        let mut evidence = healthy();
+        for via in via {
+            each_sample(&mut evidence, Direction::Download, *via, |sample| {
+                sample.loaded_rtt = Some(rtt(seconds));
+            });
+        }
+        evidence
+    }
+
+    #[test]
+    fn sixty_milliseconds_more_are_found_and_less_are_not() {
+        nothing(&swollen(0.070, &[Via::Tunnel, Via::Bare]));
+        let finding = only_finding(&swollen(0.072, &[Via::Tunnel, Via::Bare]), CODE);
+        assert_eq!(
+            (finding.host.as_str(), finding.direction),
+            ("server", Some(Direction::Download))
+        );
+        assert!(finding.confidence > 0.8);
+        let remedy = &finding.remedies[0];
+        assert_eq!(
+            (remedy.goal, remedy.changes[0].end),
+            (Goal::LoadedRtt, End::Far)
+        );
+        let share = remedy.changes[0].value.as_f64().unwrap() / (96e6 * 1420.0 / 1368.0);
+        assert!((0.90..=0.95).contains(&share), "{share}");
+    }
+
+    #[test]
+    fn a_long_path_may_swell_more() {
+        let mut evidence = swollen(0.240, &[Via::Tunnel, Via::Bare]);
+        evidence.idle_rtt_tunnel = Known::Value(rtt(0.100));
+        evidence.idle_rtt_bare = Known::Value(rtt(0.100));
+        nothing(&evidence);
+        each_sample(&mut evidence, Direction::Download, Via::Tunnel, |sample| {
+            sample.loaded_rtt = Some(rtt(0.251));
+        });
+        only_finding(&evidence, CODE);
+    }
+
+    #[test]
+    fn the_roads_own_queue_is_not_the_tunnels() {
+        nothing(&swollen(0.5, &[Via::Bare]));
+    }
+
+    #[test]
+    fn a_starved_machine_explains_a_queue_that_only_the_tunnel_has() {
+        let starve = |evidence: &mut Evidence| {
+            set_ratio(evidence, Direction::Download, 0.6);
+            each_sample(evidence, Direction::Download, Via::Tunnel, |sample| {
+                at(sample, End::Here).cores = vec![core(0.99); 4];
+            });
+        };
+        let mut evidence = swollen(0.3, &[Via::Tunnel]);
+        starve(&mut evidence);
+        assert_eq!(codes(&judge(&evidence)), ["cpu-saturated"]);
+        let mut evidence = swollen(0.3, &[Via::Tunnel, Via::Bare]);
+        starve(&mut evidence);
+        assert_eq!(
+            judge(&evidence)
+                .findings
+                .iter()
+                .filter(|finding| finding.consequence_of.is_none())
+                .count(),
+            2
+        );
+    }
+
+    #[test]
+    fn too_few_replies_are_said_to_be_too_few() {
+        let mut evidence = swollen(0.5, &[Via::Tunnel]);
+        each_sample(&mut evidence, Direction::Download, Via::Tunnel, |sample| {
+            sample.loaded_rtt.as_mut().unwrap().received = 2;
+        });
+        nothing(&evidence);
+        assert!(not_checked(&evidence, CODE));
+        let mut evidence = swollen(0.5, &[Via::Tunnel]);
+        evidence.idle_rtt_tunnel = Known::because("no raw socket");
+        nothing(&evidence);
+        assert!(not_checked(&evidence, CODE));
+    }
+}

@@ -251,7 +251,110 @@ fn before_4_20(kernel: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::before_4_20;
+    use super::{CODE, before_4_20};
+    use wirespeed_measure::{Direction, Estimate, Via};
+
+    use crate::testing::{
+        at, each_sample, facts_of, healthy, not_checked, nothing, only_finding, path_mtu, rtt,
+        set_ratio,
+    };
+    use crate::{CongestionTrial, End, Evidence, judge};
+
+    fn lossy(gain_low: f64) -> Evidence {
+        let mut evidence = healthy();
+        set_ratio(&mut evidence, Direction::Upload, 0.9);
+        each_sample(&mut evidence, Direction::Upload, Via::Tunnel, |sample| {
+            sample.retransmits = Some(100);
+        });
+        evidence.congestion_trials.push(CongestionTrial {
+            direction: Direction::Upload,
+            current: "cubic".to_owned(),
+            tried: "bbr".to_owned(),
+            gain: Estimate {
+                value: gain_low + 0.2,
+                low: gain_low,
+                high: gain_low + 0.4,
+            },
+            samples: Vec::new(),
+        });
+        evidence
+    }
+
+    #[test]
+    fn a_gain_of_a_tenth_for_sure_is_found_and_less_is_not() {
+        nothing(&lossy(0.10));
+        let finding = only_finding(&lossy(0.11), CODE);
+        assert_eq!(
+            (finding.host.as_str(), finding.direction),
+            ("client", Some(Direction::Upload))
+        );
+        assert_eq!(finding.remedies[0].changes[0].value, "bbr");
+        assert!(finding.remedies[1].changes.is_empty());
+        assert!(!finding.remedies[0].risk.contains("fq"));
+    }
+
+    #[test]
+    fn without_loss_or_with_bbr_already_it_is_not_suspected() {
+        let mut evidence = lossy(0.5);
+        each_sample(&mut evidence, Direction::Upload, Via::Tunnel, |sample| {
+            sample.retransmits = Some(1);
+        });
+        nothing(&evidence);
+        let mut evidence = lossy(0.5);
+        each_sample(&mut evidence, Direction::Upload, Via::Tunnel, |sample| {
+            sample.congestion_control = Some("bbr".to_owned());
+        });
+        nothing(&evidence);
+    }
+
+    #[test]
+    fn anything_else_that_explains_the_loss_comes_first() {
+        let not_found = |evidence: &Evidence| {
+            assert!(
+                judge(evidence)
+                    .findings
+                    .iter()
+                    .all(|finding| finding.code != CODE)
+            );
+        };
+        let mut evidence = lossy(0.5);
+        evidence.path_mtu[0] = path_mtu(Direction::Upload, 1400);
+        not_found(&evidence);
+        let mut evidence = lossy(0.5);
+        each_sample(&mut evidence, Direction::Upload, Via::Tunnel, |sample| {
+            at(sample, End::Far)
+                .socket_drops
+                .insert("77".to_owned(), 500);
+        });
+        not_found(&evidence);
+        let mut evidence = lossy(0.5);
+        each_sample(&mut evidence, Direction::Upload, Via::Tunnel, |sample| {
+            sample.loaded_rtt = Some(rtt(0.5));
+        });
+        not_found(&evidence);
+    }
+
+    #[test]
+    fn loss_without_a_trial_is_said_to_be_untried() {
+        let mut evidence = lossy(0.5);
+        evidence.congestion_trials.clear();
+        nothing(&evidence);
+        assert!(not_checked(&evidence, CODE));
+    }
+
+    #[test]
+    fn old_kernels_are_told_about_fq_and_a_missing_module_is_not_tuned() {
+        let mut evidence = lossy(0.5);
+        let facts = facts_of(&mut evidence, End::Here);
+        facts.host.kernel = "4.19.0-26-amd64".to_owned();
+        facts.sysctls.insert(
+            "net.ipv4.tcp_available_congestion_control".to_owned(),
+            wirespeed_facts::Known::Value("reno cubic".to_owned()),
+        );
+        let finding = only_finding(&evidence, CODE);
+        assert!(finding.remedies[0].risk.contains("fq"));
+        assert!(finding.remedies[0].changes.is_empty());
+    }
 
     #[test]
     fn knows_the_kernels_that_need_fq() {

@@ -171,3 +171,74 @@ fn less_work(evidence: &Evidence, end: End) -> Remedy {
         undo: String::new(),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use wirespeed_facts::{Known, ProcessTime};
+    use wirespeed_measure::{Direction, Via};
+
+    use super::CODE;
+    use crate::testing::{
+        at, core, each_sample, facts_of, forget_far, healthy, not_checked, nothing, only_finding,
+        set_ratio,
+    };
+    use crate::{End, Evidence};
+
+    fn busy(share: f64, ratio: f64) -> Evidence {
+        let mut evidence = healthy();
+        set_ratio(&mut evidence, Direction::Upload, ratio);
+        each_sample(&mut evidence, Direction::Upload, Via::Tunnel, |sample| {
+            at(sample, End::Far).cores = vec![core(share); 4];
+        });
+        evidence
+    }
+
+    #[test]
+    fn nine_tenths_busy_and_slower_than_bare_is_found() {
+        nothing(&busy(0.89, 0.85));
+        nothing(&busy(0.99, 0.90));
+        let finding = only_finding(&busy(0.91, 0.85), CODE);
+        assert_eq!(
+            (finding.host.as_str(), finding.direction),
+            ("server", Some(Direction::Upload))
+        );
+        assert!(finding.because.contains("wireguard-go"));
+    }
+
+    #[test]
+    fn two_namespaces_of_one_kernel_are_one_machine() {
+        let mut evidence = busy(0.99, 0.6);
+        each_sample(&mut evidence, Direction::Upload, Via::Tunnel, |sample| {
+            at(sample, End::Here).cores = vec![core(0.99); 4];
+        });
+        facts_of(&mut evidence, End::Far).host.boot_id = Known::Value("boot-of-client".to_owned());
+        assert!(only_finding(&evidence, CODE).host.contains("one machine"));
+    }
+
+    #[test]
+    fn the_load_generator_is_named_as_such() {
+        let mut evidence = busy(0.99, 0.6);
+        each_sample(&mut evidence, Direction::Upload, Via::Tunnel, |sample| {
+            at(sample, End::Far).processes.insert(
+                "200".to_owned(),
+                ProcessTime {
+                    program: "iperf3".to_owned(),
+                    cpu: 2.0,
+                },
+            );
+        });
+        assert!(
+            only_finding(&evidence, CODE)
+                .because
+                .contains("load generator")
+        );
+    }
+
+    #[test]
+    fn a_far_end_that_cannot_be_read_is_said_to_be_unknown() {
+        let mut evidence = busy(0.99, 0.85);
+        forget_far(&mut evidence);
+        nothing(&evidence);
+        assert!(not_checked(&evidence, CODE));
+    }
+}

@@ -106,3 +106,70 @@ fn mtu_probing(evidence: &Evidence, directions: &[Direction]) -> Option<Remedy> 
         )
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use wirespeed_measure::Direction;
+
+    use super::CODE;
+    use crate::testing::{facts_of, healthy, nothing, only_finding, path_mtu};
+    use crate::{End, Evidence, judge};
+
+    fn silent(mtu: u32) -> Evidence {
+        let mut evidence = healthy();
+        let mut probe = path_mtu(Direction::Upload, mtu);
+        probe.reported = None;
+        probe.silent_loss = true;
+        evidence.path_mtu[0] = probe;
+        evidence
+    }
+
+    #[test]
+    fn a_silent_loss_of_the_tunnels_size_is_found_and_explains_the_mtu() {
+        let diagnosis = judge(&silent(1400));
+        let codes: Vec<_> = diagnosis
+            .findings
+            .iter()
+            .map(|finding| (finding.code.as_str(), finding.consequence_of.as_deref()))
+            .collect();
+        assert_eq!(codes, [(CODE, None), ("mtu-exceeds-path", Some(CODE))]);
+        let remedies = &diagnosis.findings[0].remedies;
+        assert_eq!(remedies[0].changes[0].value, 1340);
+        assert_eq!(remedies[1].changes[0].value, "1");
+    }
+
+    #[test]
+    fn a_silent_loss_above_what_the_tunnel_needs_is_none_of_its_trouble() {
+        nothing(&silent(1480));
+    }
+
+    #[test]
+    fn a_direction_with_errors_coming_back_is_not_its_consequence() {
+        let mut evidence = silent(1400);
+        evidence.path_mtu[1] = path_mtu(Direction::Download, 1400);
+        let diagnosis = judge(&evidence);
+        let roots: Vec<_> = diagnosis
+            .findings
+            .iter()
+            .filter(|finding| finding.consequence_of.is_none())
+            .map(|finding| (finding.code.as_str(), finding.direction))
+            .collect();
+        assert_eq!(
+            roots,
+            [
+                (CODE, Some(Direction::Upload)),
+                ("mtu-exceeds-path", Some(Direction::Download))
+            ]
+        );
+    }
+
+    #[test]
+    fn mtu_probing_is_proposed_only_where_it_is_off() {
+        let mut evidence = silent(1400);
+        facts_of(&mut evidence, End::Here).sysctls.insert(
+            "net.ipv4.tcp_mtu_probing".to_owned(),
+            wirespeed_facts::Known::Value("1".to_owned()),
+        );
+        assert_eq!(only_finding(&evidence, CODE).remedies.len(), 1);
+    }
+}

@@ -131,3 +131,61 @@ fn limited_end(evidence: &Evidence, direction: Direction) -> Option<(Direction, 
             (busy >= BUSY).then_some((direction, end, busy))
         })
 }
+
+#[cfg(test)]
+mod tests {
+    use wirespeed_measure::{Direction, Via};
+
+    use super::CODE;
+    use crate::testing::{
+        at, core, each_sample, healthy, nothing, only_finding, path_mtu, set_ratio, tunnel_of,
+    };
+    use crate::{End, Evidence, Severity, judge};
+
+    fn with_mtu(mtu: u32) -> Evidence {
+        let mut evidence = healthy();
+        for end in [End::Here, End::Far] {
+            tunnel_of(&mut evidence, end).mtu = mtu;
+        }
+        evidence
+    }
+
+    #[test]
+    fn twenty_bytes_are_tolerated_and_more_are_worth_a_word() {
+        nothing(&with_mtu(1400));
+        let finding = only_finding(&with_mtu(1399), CODE);
+        assert_eq!(finding.severity, Severity::Info);
+        assert_eq!(finding.remedies[0].changes.len(), 2);
+        assert!(
+            finding.remedies[0]
+                .changes
+                .iter()
+                .all(|change| change.value == 1420)
+        );
+    }
+
+    #[test]
+    fn it_costs_something_where_an_end_is_out_of_processor() {
+        let mut evidence = with_mtu(1280);
+        for direction in [Direction::Upload, Direction::Download] {
+            each_sample(&mut evidence, direction, Via::Tunnel, |sample| {
+                at(sample, End::Far).cores = vec![core(0.96); 4];
+            });
+            set_ratio(&mut evidence, direction, 0.7);
+        }
+        let diagnosis = judge(&evidence);
+        let finding = diagnosis
+            .findings
+            .iter()
+            .find(|finding| finding.code == CODE)
+            .unwrap();
+        assert_eq!(finding.severity, Severity::Warning);
+    }
+
+    #[test]
+    fn a_direction_that_needs_it_justifies_it() {
+        let mut evidence = with_mtu(1280);
+        evidence.path_mtu[1] = path_mtu(Direction::Download, 1360);
+        nothing(&evidence);
+    }
+}

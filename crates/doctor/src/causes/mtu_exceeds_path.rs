@@ -126,3 +126,118 @@ pub(super) fn remedies(evidence: &Evidence) -> Vec<Remedy> {
         risk,
     )]
 }
+
+#[cfg(test)]
+mod tests {
+    use wirespeed_facts::Implementation;
+    use wirespeed_measure::{Direction, Via};
+
+    use super::CODE;
+    use crate::testing::{
+        each_sample, forget_far, healthy, not_checked, nothing, only_finding, path_mtu, set_ratio,
+        tunnel_of,
+    };
+    use crate::{End, Severity};
+
+    #[test]
+    fn a_path_one_byte_too_small_is_found_and_an_exact_one_is_not() {
+        let mut evidence = healthy();
+        evidence.path_mtu[0] = path_mtu(Direction::Upload, 1480);
+        nothing(&evidence);
+        evidence.path_mtu[0] = path_mtu(Direction::Upload, 1479);
+        let finding = only_finding(&evidence, CODE);
+        assert_eq!(
+            (finding.severity, finding.direction, finding.host.as_str()),
+            (Severity::Warning, Some(Direction::Upload), "client")
+        );
+        let remedy = &finding.remedies[0];
+        assert_eq!(remedy.changes.len(), 2, "both ends");
+        assert!(remedy.changes.iter().all(|change| change.value == 1419));
+        assert!(remedy.undo.contains("1420"));
+    }
+
+    #[test]
+    fn an_ipv6_endpoint_takes_twenty_bytes_more() {
+        let mut evidence = healthy();
+        for end in [End::Here, End::Far] {
+            if let wirespeed_facts::Known::Value(peers) = &mut tunnel_of(&mut evidence, end).peers {
+                peers[0].endpoint = Some("[2001:db8::1]:51820".parse().unwrap());
+            }
+        }
+        nothing(&evidence);
+        evidence.path_mtu[1] = path_mtu(Direction::Download, 1480);
+        let finding = only_finding(&evidence, CODE);
+        assert_eq!(finding.remedies[0].changes[0].value, 1400);
+    }
+
+    #[test]
+    fn it_is_critical_when_the_tunnel_is_crippled() {
+        let mut evidence = healthy();
+        evidence.path_mtu[0] = path_mtu(Direction::Upload, 1400);
+        set_ratio(&mut evidence, Direction::Upload, 0.2);
+        assert_eq!(only_finding(&evidence, CODE).severity, Severity::Critical);
+        set_ratio(&mut evidence, Direction::Upload, 0.96);
+        each_sample(&mut evidence, Direction::Upload, Via::Tunnel, |sample| {
+            sample.stalled = true;
+        });
+        assert_eq!(only_finding(&evidence, CODE).severity, Severity::Critical);
+    }
+
+    #[test]
+    fn both_directions_are_one_finding() {
+        let mut evidence = healthy();
+        evidence.path_mtu = vec![
+            path_mtu(Direction::Upload, 1400),
+            path_mtu(Direction::Download, 1350),
+        ];
+        let finding = only_finding(&evidence, CODE);
+        assert_eq!(finding.direction, None);
+        assert!(
+            finding.remedies[0]
+                .changes
+                .iter()
+                .all(|change| change.value == 1290)
+        );
+    }
+
+    #[test]
+    fn sizes_lost_inside_the_tunnel_are_enough() {
+        let mut evidence = healthy();
+        evidence.path_mtu.clear();
+        evidence.tunnel_sweep[0].largest_passed = Some(1340);
+        evidence.tunnel_sweep[0].smallest_failed = Some(1341);
+        let finding = only_finding(&evidence, CODE);
+        assert_eq!(finding.remedies[0].changes[0].value, 1340);
+    }
+
+    #[test]
+    fn below_1280_it_says_that_ipv6_breaks() {
+        let mut evidence = healthy();
+        evidence.path_mtu[0] = path_mtu(Direction::Upload, 1300);
+        assert!(
+            only_finding(&evidence, CODE).remedies[0]
+                .risk
+                .contains("IPv6")
+        );
+    }
+
+    #[test]
+    fn without_a_probe_it_says_so() {
+        let mut evidence = healthy();
+        assert!(!not_checked(&evidence, CODE));
+        evidence.path_mtu.clear();
+        assert!(not_checked(&evidence, CODE));
+        let mut evidence = healthy();
+        forget_far(&mut evidence);
+        nothing(&evidence);
+        assert!(not_checked(&evidence, CODE));
+    }
+
+    #[test]
+    fn the_kernels_tunnel_is_judged_alike() {
+        let mut evidence = healthy();
+        tunnel_of(&mut evidence, End::Here).implementation = Implementation::Kernel;
+        evidence.path_mtu[0] = path_mtu(Direction::Upload, 1400);
+        only_finding(&evidence, CODE);
+    }
+}

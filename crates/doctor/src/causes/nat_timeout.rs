@@ -175,3 +175,105 @@ fn keepalive(evidence: &Evidence, end: End, peer: Option<&Peer>) -> Remedy {
         undo: set(peer.map_or(0, |peer| peer.keepalive)),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use wirespeed_facts::{Known, PeerCounters};
+
+    use super::CODE;
+    use crate::testing::{forget_far, healthy, not_checked, nothing, only_finding, tunnel_of};
+    use crate::{End, Evidence, FarKind, IdleReturn};
+
+    fn asleep() -> Evidence {
+        let mut evidence = healthy();
+        evidence.idle_return = Known::Value(IdleReturn {
+            far_first: (0, 3),
+            here_then: (3, 3),
+            far_after: (3, 3),
+            translated_to: Some("192.0.2.7:40000".to_owned()),
+        });
+        evidence
+    }
+
+    fn order(evidence: &mut Evidence, change: impl Fn(&mut IdleReturn)) {
+        if let Known::Value(order) = &mut evidence.idle_return {
+            change(order);
+        }
+    }
+
+    fn peer_change(evidence: &mut Evidence, end: End, change: impl Fn(&mut wirespeed_facts::Peer)) {
+        if let Known::Value(peers) = &mut tunnel_of(evidence, end).peers {
+            change(&mut peers[0]);
+        }
+    }
+
+    #[test]
+    fn a_tunnel_that_wakes_up_only_from_our_side_is_found() {
+        let finding = only_finding(&asleep(), CODE);
+        assert_eq!(finding.host, "client");
+        assert!(
+            finding.remedies[0].commands[0]
+                .starts_with("wg set wg0 peer far-key persistent-keepalive 25")
+        );
+        assert!(finding.remedies[0].changes.is_empty());
+    }
+
+    #[test]
+    fn it_takes_the_whole_order_of_events() {
+        for change in [
+            (|order| order.far_first = (1, 3)) as fn(&mut IdleReturn),
+            |order| order.far_first = (0, 1),
+            |order| order.here_then = (0, 3),
+            |order| order.far_after = (1, 3),
+        ] {
+            let mut evidence = asleep();
+            order(&mut evidence, change);
+            nothing(&evidence);
+        }
+    }
+
+    #[test]
+    fn without_a_nat_the_keepalive_must_be_off() {
+        let mut evidence = asleep();
+        order(&mut evidence, |order| order.translated_to = None);
+        only_finding(&evidence, CODE);
+        peer_change(&mut evidence, End::Here, |peer| peer.keepalive = 25);
+        nothing(&evidence);
+    }
+
+    #[test]
+    fn a_far_end_that_never_heard_of_us_proves_nothing() {
+        let mut evidence = asleep();
+        peer_change(&mut evidence, End::Far, |peer| peer.handshake_age = None);
+        nothing(&evidence);
+    }
+
+    #[test]
+    fn alone_it_takes_a_dead_handshake_and_silence() {
+        let mut evidence = healthy();
+        forget_far(&mut evidence);
+        evidence.far_kind = FarKind::Nothing;
+        nothing(&evidence);
+        assert!(not_checked(&evidence, CODE));
+        peer_change(&mut evidence, End::Here, |peer| {
+            peer.handshake_age = Some(181.0);
+        });
+        let moved = evidence.probing_here.as_mut().unwrap();
+        moved.peers.insert(
+            "far-key".to_owned(),
+            PeerCounters {
+                rx_bytes: 0,
+                tx_bytes: 1480,
+            },
+        );
+        assert!(only_finding(&evidence, CODE).confidence < 0.6);
+        evidence.probing_here.as_mut().unwrap().peers.insert(
+            "far-key".to_owned(),
+            PeerCounters {
+                rx_bytes: 92,
+                tx_bytes: 1480,
+            },
+        );
+        nothing(&evidence);
+    }
+}

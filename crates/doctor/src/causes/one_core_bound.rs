@@ -247,7 +247,64 @@ fn remedies(evidence: &Evidence, end: End, confined: &[Confined]) -> Vec<Remedy>
 
 #[cfg(test)]
 mod tests {
-    use super::count;
+    use wirespeed_facts::{CoreTime, Implementation};
+    use wirespeed_measure::{Direction, Via};
+
+    use super::{CODE, count};
+    use crate::testing::{
+        at, core, each_sample, healthy, nothing, only_finding, set_ratio, tunnel_of,
+    };
+    use crate::{End, Evidence};
+
+    fn with_cores(cores: &[CoreTime], ratio: f64) -> Evidence {
+        let mut evidence = healthy();
+        set_ratio(&mut evidence, Direction::Download, ratio);
+        each_sample(&mut evidence, Direction::Download, Via::Tunnel, |sample| {
+            at(sample, End::Here).cores = cores.to_vec();
+        });
+        evidence
+    }
+
+    #[test]
+    fn one_full_core_among_idle_ones_is_found() {
+        let cores = |full: f64, rest: f64| [core(rest), core(full), core(rest), core(rest)];
+        nothing(&with_cores(&cores(0.94, 0.3), 0.85));
+        nothing(&with_cores(&cores(0.99, 0.71), 0.85));
+        nothing(&with_cores(&cores(0.99, 0.3), 0.90));
+        let finding = only_finding(&with_cores(&cores(0.96, 0.7), 0.85), CODE);
+        assert_eq!(
+            (finding.host.as_str(), finding.direction),
+            ("client", Some(Direction::Download))
+        );
+        assert!(
+            finding
+                .evidence
+                .iter()
+                .filter(|line| line.r#where.contains("core"))
+                .count()
+                == 4
+        );
+    }
+
+    #[test]
+    fn a_machine_with_one_core_is_saturated_instead() {
+        only_finding(&with_cores(&[core(0.99)], 0.85), "cpu-saturated");
+    }
+
+    #[test]
+    fn a_confined_daemon_is_named_and_freed() {
+        let mut evidence = with_cores(&[core(0.99), core(0.84)], 0.6);
+        for end in [End::Here, End::Far] {
+            tunnel_of(&mut evidence, end).implementation = Implementation::Userspace {
+                pid: Some(100),
+                program: Some("wireguard-go".to_owned()),
+                cpus_allowed: Some("0".to_owned()),
+            };
+        }
+        let finding = only_finding(&evidence, CODE);
+        assert!(finding.because.contains("may only use core 0"));
+        assert!(finding.remedies[0].commands[0].starts_with("taskset -a -cp 0-3 100"));
+    }
 
     #[test]
     fn counts_the_cores_of_a_list() {

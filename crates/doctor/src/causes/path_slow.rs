@@ -80,3 +80,47 @@ fn found(evidence: &Evidence, direction: Direction, expected: f64) -> Option<Fou
         }],
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::CODE;
+    use wirespeed_measure::Direction;
+
+    use crate::testing::{healthy, not_checked, nothing, set_ratio};
+    use crate::{Severity, judge};
+
+    #[test]
+    fn a_road_below_four_fifths_of_what_is_expected_is_found() {
+        let mut evidence = healthy();
+        nothing(&evidence);
+        evidence.expected_rate = Some(125e6);
+        nothing(&evidence);
+        evidence.expected_rate = Some(126e6);
+        let diagnosis = judge(&evidence);
+        assert_eq!(diagnosis.findings.len(), 2, "one per direction");
+        assert!(
+            diagnosis
+                .findings
+                .iter()
+                .all(|finding| finding.code == CODE && finding.severity == Severity::Info)
+        );
+    }
+
+    #[test]
+    fn a_tunnel_that_does_not_keep_up_is_not_excused() {
+        let mut evidence = healthy();
+        evidence.expected_rate = Some(1e9);
+        for direction in [Direction::Upload, Direction::Download] {
+            set_ratio(&mut evidence, direction, 0.86);
+        }
+        nothing(&evidence);
+    }
+
+    #[test]
+    fn without_bare_it_is_not_known() {
+        let mut evidence = healthy();
+        evidence.expected_rate = Some(1e9);
+        evidence.comparisons[0].bare = None;
+        assert!(not_checked(&evidence, CODE));
+    }
+}

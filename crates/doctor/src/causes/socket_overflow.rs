@@ -252,3 +252,129 @@ fn refused(evidence: &Evidence, end: End) -> Refusal {
         why: "socket buffers do nothing here: the kernel's encap handler takes the packet before the socket queue (drivers/net/wireguard/socket.c)".to_owned(),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use wirespeed_facts::{Implementation, Known};
+    use wirespeed_measure::{Direction, Via};
+
+    use super::CODE;
+    use crate::testing::{
+        at, codes, core, each_sample, healthy, not_checked, nothing, only_finding, set_ratio,
+        tunnel_of,
+    };
+    use crate::{End, Evidence, Severity, judge};
+
+    fn dropping(each: u64) -> Evidence {
+        let mut evidence = healthy();
+        each_sample(&mut evidence, Direction::Upload, Via::Tunnel, |sample| {
+            at(sample, End::Far)
+                .socket_drops
+                .insert("77".to_owned(), each);
+        });
+        evidence
+    }
+
+    #[test]
+    fn twenty_drops_are_tolerated_and_more_are_not() {
+        nothing(&dropping(4));
+        let finding = only_finding(&dropping(5), CODE);
+        assert_eq!(
+            (finding.severity, finding.host.as_str(), finding.direction),
+            (Severity::Warning, "server", Some(Direction::Upload))
+        );
+        assert_eq!(finding.remedies[0].changes[0].value, 4 << 20);
+        assert!(finding.evidence.iter().any(|line| line.after == 212_992));
+    }
+
+    #[test]
+    fn few_drops_among_many_packets_are_tolerated() {
+        let mut evidence = dropping(30);
+        each_sample(&mut evidence, Direction::Upload, Via::Tunnel, |sample| {
+            at(sample, End::Far)
+                .links
+                .get_mut("wg1")
+                .unwrap()
+                .rx_packets = 200_000;
+        });
+        nothing(&evidence);
+    }
+
+    #[test]
+    fn another_socket_is_not_the_tunnels() {
+        let mut evidence = healthy();
+        each_sample(&mut evidence, Direction::Upload, Via::Tunnel, |sample| {
+            at(sample, End::Far)
+                .socket_drops
+                .insert("78".to_owned(), 500);
+        });
+        nothing(&evidence);
+    }
+
+    #[test]
+    fn one_sample_alone_makes_no_finding() {
+        let mut evidence = healthy();
+        let sample = evidence.comparisons[0]
+            .samples
+            .iter_mut()
+            .find(|sample| sample.load.via == Via::Tunnel)
+            .unwrap();
+        at(sample, End::Far)
+            .socket_drops
+            .insert("77".to_owned(), 500);
+        nothing(&evidence);
+    }
+
+    #[test]
+    fn it_is_critical_below_half_of_bare() {
+        let mut evidence = dropping(500);
+        set_ratio(&mut evidence, Direction::Upload, 0.3);
+        assert_eq!(only_finding(&evidence, CODE).severity, Severity::Critical);
+    }
+
+    #[test]
+    fn the_kernels_tunnel_is_refused_and_never_found() {
+        let mut evidence = dropping(500);
+        tunnel_of(&mut evidence, End::Far).implementation = Implementation::Kernel;
+        let diagnosis = judge(&evidence);
+        assert_eq!(diagnosis.findings, []);
+        assert_eq!(diagnosis.refused.len(), 1);
+        assert!(diagnosis.refused[0].why.contains("encap handler"));
+    }
+
+    #[test]
+    fn a_starved_daemon_explains_it() {
+        let mut evidence = dropping(500);
+        set_ratio(&mut evidence, Direction::Upload, 0.6);
+        each_sample(&mut evidence, Direction::Upload, Via::Tunnel, |sample| {
+            at(sample, End::Far).cores = vec![core(0.99); 4];
+        });
+        let diagnosis = judge(&evidence);
+        assert_eq!(codes(&diagnosis), ["cpu-saturated"]);
+        assert_eq!(
+            diagnosis.findings[1].consequence_of.as_deref(),
+            Some("cpu-saturated")
+        );
+        // Out of processor at the other machine explains nothing here.
+        each_sample(&mut evidence, Direction::Upload, Via::Tunnel, |sample| {
+            at(sample, End::Far).cores = vec![core(0.3); 4];
+            at(sample, End::Here).cores = vec![core(0.99); 4];
+        });
+        assert_eq!(
+            judge(&evidence)
+                .findings
+                .iter()
+                .filter(|finding| finding.consequence_of.is_none())
+                .count(),
+            2
+        );
+    }
+
+    #[test]
+    fn unknown_sockets_are_said_to_be_unknown() {
+        let mut evidence = healthy();
+        tunnel_of(&mut evidence, End::Here).sockets = Known::because("sock_diag was refused");
+        nothing(&evidence);
+        assert!(not_checked(&evidence, CODE));
+    }
+}
