@@ -70,16 +70,20 @@ pub(crate) fn ended(
         Place::Ssh(_) if matches!(code, Some(126 | 127)) || said.contains("command not found") => {
             program_missing(place, options, detail)
         }
-        _ => died(machine, exit, stderr),
+        _ => died(place, exit, stderr),
     }
 }
 
 /// The agent ended, before or after its greeting.
-pub(crate) fn died(machine: String, exit: Option<ExitStatus>, stderr: &[u8]) -> ReachError {
+pub(crate) fn died(place: &Place, exit: Option<ExitStatus>, stderr: &[u8]) -> ReachError {
+    let mut words = in_words(exit);
+    if matches!(place, Place::Ssh(_)) && exit.and_then(|exit| exit.code()) == Some(255) {
+        words = format!("ssh lost its connection, {words}");
+    }
     ReachError::Died {
-        machine,
-        exit: in_words(exit),
-        stderr: text::lines(stderr),
+        machine: place.to_string(),
+        exit: words,
+        stderr: text::last_lines(stderr, 5),
     }
 }
 

@@ -111,6 +111,17 @@ pub enum ReachError {
         stderr: String,
     },
 
+    /// The client of an agent gave no sign of life: its machine or the way to it is down.
+    #[error(
+        "{machine} gave no sign of life for {:.0} s; the agent ends, start it again from there", after.as_secs_f64()
+    )]
+    Silent {
+        /// Who.
+        machine: String,
+        /// For how long.
+        after: Duration,
+    },
+
     /// What came over the line is not ours.
     #[error("{machine}: {detail}")]
     Rubbish {
@@ -120,9 +131,9 @@ pub enum ReachError {
         detail: String,
     },
 
-    /// The parameters of a call can't be sent.
+    /// The call could not be sent.
     #[error("{machine}: {operation} was not called: {detail}")]
-    Params {
+    NotCalled {
         /// Where.
         machine: String,
         /// What was to be called.

@@ -5,86 +5,50 @@
 //! must be gone; then every running call is told, and gets a bounded time to end.
 
 use std::any::Any;
-use std::collections::HashMap;
-use std::fmt::Display;
 use std::io::{BufReader, Read, Write};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-use serde::Serialize;
-use serde::de::DeserializeOwned;
-use serde_json::Value;
+use serde_json::value::RawValue;
 
-use crate::ReachError;
-use crate::call::Call;
+use crate::error::ReachError;
+use crate::operations::Operations;
+use crate::running::Running;
 use crate::text;
-use crate::wire::{self, ErrorLine, Hello, Line, OkLine, Request};
+use crate::wire::{self, ErrorLine, Hello, Line, Request};
 
 /// How long calls may take to end after the other side has gone.
 pub(crate) const CLEAN_END: Duration = Duration::from_secs(3);
-/// A client sends at least an empty line every [`crate::machine::KEEP_ALIVE`]; one silent for this long is gone,
-/// even if the ssh server has not noticed (its TCP connection may outlive a dead path by hours).
+/// A client sends at least an empty line every ten seconds; one silent for this long is gone, even if the ssh
+/// server has not noticed (its TCP connection may outlive a dead path by hours).
 const SILENCE: Duration = Duration::from_secs(60);
-/// Calls that run at once.
-const CALLS_AT_ONCE: usize = 64;
 /// Longest error message sent, bytes.
 const MESSAGE_LIMIT: usize = 64 << 10;
 
-/// What an agent can do: operations by name. `ping`, which answers `null`, is always among them.
-#[derive(Default)]
-pub struct Operations {
-    handlers: HashMap<&'static str, Arc<Handler>>,
-}
-
-/// Runs one call and gives the whole reply line for its id.
-type Handler = dyn Fn(u64, Value, &Call) -> Result<Vec<u8>, String> + Send + Sync;
-
-impl Operations {
-    /// Adds an operation. Its handler runs in a thread of its own per call, several at once; its error reaches the
-    /// caller as [`ReachError::Operation`], and so does its panic.
-    ///
-    /// # Panics
-    /// When the name is taken: two crates would each believe the operation to be theirs.
-    pub fn add<P, R, E>(
-        &mut self,
-        name: &'static str,
-        run: impl Fn(P, &Call) -> Result<R, E> + Send + Sync + 'static,
-    ) where
-        P: DeserializeOwned,
-        R: Serialize,
-        E: Display,
-    {
-        let handler = move |id: u64, params: Value, call: &Call| {
-            let params = serde_json::from_value(params)
-                .map_err(|error| format!("the parameters of {name} do not fit: {error}"))?;
-            let result = run(params, call).map_err(|error| error.to_string())?;
-            wire::encode(&OkLine { id, ok: &result })
-                .map_err(|why| format!("the answer of {name} can't be sent: {why}"))
-        };
-        let before = self.handlers.insert(name, Arc::new(handler));
-        assert!(before.is_none(), "operation {name} was added twice");
-    }
-}
-
 /// Serves `operations` to the one client at the other end of `input` and `output`. Returns when the client has
-/// gone, after every running call has seen [`Call::cancelled`] and ended, or three seconds later.
+/// gone, after every running call has seen [`crate::Call::cancelled`] and ended, or three seconds later.
 ///
 /// # Errors
-/// [`ReachError::Rubbish`] when the client sends what isn't a request, [`ReachError::NotStarted`] when this
-/// machine gives no thread.
+/// [`ReachError::Rubbish`] when the client sends what isn't a request, [`ReachError::Silent`] when it shows no sign
+/// of life for a minute, [`ReachError::NotStarted`] when this machine gives no thread.
 pub fn serve(
-    mut operations: Operations,
+    operations: Operations,
     input: impl Read + Send + 'static,
     output: impl Write + Send + 'static,
 ) -> Result<(), ReachError> {
-    operations
-        .handlers
-        .entry("ping")
-        .or_insert_with(|| Arc::new(ping));
+    serve_until_silent(&operations, input, output, SILENCE)
+}
+
+fn serve_until_silent(
+    operations: &Operations,
+    input: impl Read + Send + 'static,
+    output: impl Write + Send + 'static,
+    silence: Duration,
+) -> Result<(), ReachError> {
     let (events, inbox) = sync_channel(4);
     let output = Arc::new(Output {
         writer: Mutex::new(Box::new(output)),
@@ -101,7 +65,7 @@ pub fn serve(
         })?;
 
     let running = Arc::new(Running::default());
-    let ended = attend(&operations, &inbox, &output, &running);
+    let ended = attend(operations, &inbox, &output, &running, silence);
     if let Err(ReachError::Rubbish { detail, .. }) = &ended {
         output.refuse(wire::CONNECTION_ID, detail);
     }
@@ -112,10 +76,6 @@ pub fn serve(
 
 /// How errors name the other side of an agent.
 const CLIENT: &str = "the program that started this agent";
-
-fn ping(id: u64, _params: Value, _call: &Call) -> Result<Vec<u8>, String> {
-    wire::encode(&OkLine { id, ok: &() })
-}
 
 enum Event {
     Request(Request),
@@ -130,9 +90,10 @@ fn attend(
     inbox: &Receiver<Event>,
     output: &Arc<Output>,
     running: &Arc<Running>,
+    silence: Duration,
 ) -> Result<(), ReachError> {
     loop {
-        let event = inbox.recv_timeout(SILENCE);
+        let event = inbox.recv_timeout(silence);
         if output.broken.load(Ordering::Relaxed) {
             return Ok(());
         }
@@ -159,8 +120,15 @@ fn attend(
                     detail,
                 });
             }
-            Ok(Event::InputEnded | Event::OutputBroken)
-            | Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => return Ok(()),
+            Ok(Event::InputEnded | Event::OutputBroken) | Err(RecvTimeoutError::Disconnected) => {
+                return Ok(());
+            }
+            Err(RecvTimeoutError::Timeout) => {
+                return Err(ReachError::Silent {
+                    machine: CLIENT.to_owned(),
+                    after: silence,
+                });
+            }
         }
     }
 }
@@ -169,11 +137,11 @@ fn start(
     operations: &Operations,
     id: u64,
     name: &str,
-    params: Value,
+    params: Option<Box<RawValue>>,
     output: &Arc<Output>,
     running: &Arc<Running>,
 ) -> Result<(), String> {
-    let (&name, handler) = operations.handlers.get_key_value(name).ok_or_else(|| {
+    let (name, handler) = operations.find(name).ok_or_else(|| {
         format!(
             "wirespeed {} has no operation {}",
             wire::VERSION,
@@ -185,7 +153,7 @@ fn start(
         let (handler, output, running) =
             (Arc::clone(handler), Arc::clone(output), Arc::clone(running));
         move || {
-            let result = catch_unwind(AssertUnwindSafe(|| handler(id, params, &call)))
+            let result = catch_unwind(AssertUnwindSafe(|| handler(id, params.as_deref(), &call)))
                 .unwrap_or_else(|panic| {
                     Err(format!(
                         "{name} failed by a bug of wirespeed: {}",
@@ -274,73 +242,6 @@ impl Output {
     }
 }
 
-/// The calls that have not ended.
-#[derive(Default)]
-struct Running {
-    calls: Mutex<Calls>,
-    all_ended: Condvar,
-}
-
-#[derive(Default)]
-struct Calls {
-    by_id: HashMap<u64, Call>,
-    /// Calls whose handler still runs; the others are only writing their reply.
-    at_work: usize,
-}
-
-impl Running {
-    fn lock(&self) -> MutexGuard<'_, Calls> {
-        self.calls.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn enter(&self, id: u64) -> Result<Call, String> {
-        let mut calls = self.lock();
-        if calls.at_work >= CALLS_AT_ONCE {
-            return Err(format!(
-                "the agent already runs {CALLS_AT_ONCE} calls; wait for one of them to end"
-            ));
-        }
-        if calls.by_id.contains_key(&id) {
-            return Err(format!("a call with id {id} is already running"));
-        }
-        let call = Call::default();
-        calls.by_id.insert(id, call.clone());
-        calls.at_work += 1;
-        Ok(call)
-    }
-
-    fn free_place(&self) {
-        self.lock().at_work -= 1;
-    }
-
-    fn leave(&self, id: u64) {
-        let mut calls = self.lock();
-        calls.by_id.remove(&id);
-        if calls.by_id.is_empty() {
-            self.all_ended.notify_all();
-        }
-    }
-
-    fn cancel(&self, id: u64) {
-        // A call that has ended meanwhile is no mistake: its reply and the cancel crossed.
-        if let Some(call) = self.lock().by_id.get(&id) {
-            call.cancel();
-        }
-    }
-
-    fn cancel_all(&self) {
-        self.lock().by_id.values().for_each(Call::cancel);
-    }
-
-    fn wait_until_ended(&self, limit: Duration) {
-        let calls = self.lock();
-        let _ended = self
-            .all_ended
-            .wait_timeout_while(calls, limit, |calls| !calls.by_id.is_empty())
-            .unwrap_or_else(PoisonError::into_inner);
-    }
-}
-
 fn hello() -> Hello {
     Hello {
         wirespeed: wire::VERSION.to_owned(),
@@ -365,4 +266,253 @@ fn own_netns() -> Option<String> {
             (named.dev() == own.dev() && named.ino() == own.ino())
                 .then(|| entry.file_name().to_string_lossy().into_owned())
         })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::call::Call;
+    use crate::running::CALLS_AT_ONCE;
+    use proptest::prelude::*;
+    use std::io::{BufRead, PipeReader, PipeWriter, pipe};
+    use std::sync::atomic::AtomicUsize;
+    use std::thread::JoinHandle;
+    use std::time::Instant;
+
+    /// An agent in this process, the pipes to it, and its end.
+    struct Agent {
+        requests: PipeWriter,
+        replies: BufReader<PipeReader>,
+        end: JoinHandle<Result<(), ReachError>>,
+    }
+
+    impl Agent {
+        fn start(operations: Operations, silence: Duration) -> Self {
+            let (input, requests) = pipe().unwrap();
+            let (replies, output) = pipe().unwrap();
+            let end = thread::spawn(move || serve_until_silent(&operations, input, output, silence));
+            let mut agent = Self {
+                requests,
+                replies: BufReader::new(replies),
+                end,
+            };
+            assert_eq!(agent.reply()["protocol"], wire::PROTOCOL);
+            agent
+        }
+
+        fn ask(&mut self, line: &str) {
+            self.requests.write_all(line.as_bytes()).unwrap();
+            self.requests.write_all(b"\n").unwrap();
+        }
+
+        fn reply(&mut self) -> serde_json::Value {
+            let mut line = String::new();
+            self.replies.read_line(&mut line).unwrap();
+            serde_json::from_str(&line).unwrap_or_default()
+        }
+    }
+
+    fn operations() -> Operations {
+        let mut operations = Operations::default();
+        operations.add("double", |number: i64, _: &Call| {
+            Ok::<_, String>(number * 2)
+        });
+        operations.add("sleep", |seconds: f64, call: &Call| {
+            if call.sleep(Duration::from_secs_f64(seconds)) {
+                Ok(())
+            } else {
+                Err("was cancelled")
+            }
+        });
+        operations.add("panic", |(): (), _: &Call| -> Result<(), String> {
+            panic!("on purpose")
+        });
+        operations.add("big", |(): (), _: &Call| {
+            Ok::<_, String>("x".repeat(wire::LINE_LIMIT))
+        });
+        operations
+    }
+
+    fn agent() -> Agent {
+        Agent::start(operations(), Duration::from_secs(60))
+    }
+
+    #[test]
+    fn calls_are_answered() {
+        let mut agent = agent();
+        agent.ask(r#"{"id":1,"call":"double","params":21}"#);
+        assert_eq!(agent.reply(), serde_json::json!({"id": 1, "ok": 42}));
+        agent.ask(r#"{"id":2,"call":"ping"}"#);
+        assert_eq!(agent.reply(), serde_json::json!({"id": 2, "ok": null}));
+    }
+
+    #[test]
+    fn what_fails_is_an_error_reply_and_the_agent_lives() {
+        let mut agent = agent();
+        for (line, expected) in [
+            (
+                r#"{"id":1,"call":"double","params":"x"}"#,
+                "parameters of double",
+            ),
+            (r#"{"id":2,"call":"nonesuch"}"#, "no operation nonesuch"),
+            (r#"{"id":3,"call":"panic"}"#, "on purpose"),
+            (r#"{"id":4,"call":"big"}"#, "16 MiB"),
+        ] {
+            agent.ask(line);
+            let reply = agent.reply();
+            assert!(
+                reply["error"]
+                    .as_str()
+                    .unwrap_or_default()
+                    .contains(expected),
+                "{line}: {reply}"
+            );
+        }
+        agent.ask(r#"{"id":5,"call":"ping"}"#);
+        assert_eq!(agent.reply()["id"], 5);
+    }
+
+    #[test]
+    fn a_cancelled_call_ends_at_once() {
+        let mut agent = agent();
+        let start = Instant::now();
+        agent.ask(r#"{"id":1,"call":"sleep","params":30}"#);
+        agent.ask(r#"{"id":1,"cancel":true}"#);
+        agent.ask(r#"{"id":7,"cancel":true}"#);
+        assert_eq!(agent.reply()["error"], "was cancelled");
+        assert!(start.elapsed() < Duration::from_secs(20));
+    }
+
+    #[test]
+    fn calls_beyond_the_bound_are_refused_and_the_others_go_on() {
+        let mut agent = agent();
+        for id in 1..=CALLS_AT_ONCE + 1 {
+            agent.ask(&format!(r#"{{"id":{id},"call":"sleep","params":60}}"#));
+        }
+        let reply = agent.reply();
+        assert_eq!(reply["id"], CALLS_AT_ONCE + 1);
+        assert!(
+            reply["error"]
+                .as_str()
+                .unwrap()
+                .contains("already runs 64 calls"),
+            "{reply}"
+        );
+        agent.ask(r#"{"id":5,"cancel":true}"#);
+        assert_eq!(
+            agent.reply(),
+            serde_json::json!({"id": 5, "error": "was cancelled"})
+        );
+        agent.ask(r#"{"id":900,"call":"ping"}"#);
+        assert_eq!(agent.reply()["id"], 900);
+    }
+
+    #[test]
+    fn at_the_end_of_input_running_calls_end_cleanly() {
+        let ended = Arc::new(AtomicUsize::new(0));
+        let mut operations = Operations::default();
+        operations.add("clean", {
+            let ended = Arc::clone(&ended);
+            move |(): (), call: &Call| {
+                call.sleep(Duration::from_secs(60));
+                thread::sleep(Duration::from_millis(100));
+                ended.fetch_add(1, Ordering::SeqCst);
+                Ok::<_, String>(())
+            }
+        });
+        let mut agent = Agent::start(operations, Duration::from_secs(60));
+        agent.ask(r#"{"id":1,"call":"clean"}"#);
+        agent.ask(r#"{"id":2,"call":"clean"}"#);
+        drop(agent.requests);
+        assert_eq!(agent.end.join().unwrap(), Ok(()));
+        assert_eq!(ended.load(Ordering::SeqCst), 2);
+    }
+
+    #[test]
+    fn a_deaf_call_does_not_hold_up_the_end() {
+        let mut operations = Operations::default();
+        operations.add("deaf", |(): (), _: &Call| {
+            thread::sleep(Duration::from_secs(30));
+            Ok::<_, String>(())
+        });
+        let mut agent = Agent::start(operations, Duration::from_secs(60));
+        agent.ask(r#"{"id":1,"call":"deaf"}"#);
+        let start = Instant::now();
+        drop(agent.requests);
+        assert_eq!(agent.end.join().unwrap(), Ok(()));
+        assert!(
+            start.elapsed() >= CLEAN_END && start.elapsed() < CLEAN_END + Duration::from_secs(10)
+        );
+    }
+
+    #[test]
+    fn a_client_that_reads_no_more_ends_the_agent_quietly() {
+        let mut agent = agent();
+        agent.ask(r#"{"id":1,"call":"sleep","params":60}"#);
+        agent.ask(r#"{"id":2,"call":"ping"}"#);
+        assert_eq!(agent.reply()["id"], 2);
+        drop(agent.replies);
+        agent
+            .requests
+            .write_all(b"{\"id\":3,\"call\":\"ping\"}\n")
+            .unwrap();
+        assert_eq!(agent.end.join().unwrap(), Ok(()));
+    }
+
+    #[test]
+    fn a_silent_client_is_gone_and_a_sign_of_life_is_enough() {
+        let mut agent = Agent::start(operations(), Duration::from_millis(1500));
+        for _ in 0..4 {
+            thread::sleep(Duration::from_millis(500));
+            agent.ask("");
+        }
+        assert!(!agent.end.is_finished());
+        assert!(matches!(
+            agent.end.join().unwrap(),
+            Err(ReachError::Silent { .. })
+        ));
+    }
+
+    #[test]
+    fn rubbish_is_answered_with_what_was_expected() {
+        let mut agent = agent();
+        agent.ask("GET / HTTP/1.1");
+        let reply = agent.reply();
+        assert_eq!(reply["id"], wire::CONNECTION_ID);
+        assert!(
+            reply["error"].as_str().unwrap().contains("GET / HTTP/1.1"),
+            "{reply}"
+        );
+        assert!(matches!(
+            agent.end.join().unwrap(),
+            Err(ReachError::Rubbish { .. })
+        ));
+    }
+
+    #[test]
+    fn a_line_without_end_is_given_up() {
+        let agent = agent();
+        let mut requests = agent.requests;
+        let piece = vec![b'x'; 1 << 20];
+        while requests.write_all(&piece).is_ok() {}
+        assert!(matches!(
+            agent.end.join().unwrap(),
+            Err(ReachError::Rubbish { .. })
+        ));
+    }
+
+    #[test]
+    #[should_panic(expected = "added twice")]
+    fn a_name_is_for_one_operation() {
+        let mut operations = operations();
+        operations.add("double", |(): (), _: &Call| Ok::<_, String>(()));
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(64))]
+        #[test]
+        fn arbitrary_input_is_an_end(bytes in proptest::collection::vec(any::<u8>(), 0..400)) {
+            let _ = serve(operations(), std::io::Cursor::new(bytes), std::io::sink());
+        }
+    }
 }

@@ -10,8 +10,8 @@ pub(crate) fn beginning(bytes: &[u8], most: usize) -> String {
     shown
 }
 
-/// The lines of `bytes` that say something, escaped and joined by `"; "`.
-pub(crate) fn lines(bytes: &[u8]) -> String {
+/// The last `most` lines of `bytes` that say something, escaped and joined by `"; "`.
+pub(crate) fn last_lines(bytes: &[u8], most: usize) -> String {
     let text = String::from_utf8_lossy(bytes);
     let lines: Vec<String> = text
         .lines()
@@ -19,7 +19,7 @@ pub(crate) fn lines(bytes: &[u8]) -> String {
         .filter(|line| !line.is_empty())
         .map(|line| line.chars().flat_map(escape).collect())
         .collect();
-    lines.join("; ")
+    lines[lines.len().saturating_sub(most)..].join("; ")
 }
 
 /// The last line of `bytes` that says something, escaped; `None` when none does.
@@ -27,6 +27,19 @@ pub(crate) fn last_line(bytes: &[u8]) -> Option<String> {
     let text = String::from_utf8_lossy(bytes);
     let line = text.lines().map(str::trim).rfind(|line| !line.is_empty())?;
     Some(beginning(line.as_bytes(), 300))
+}
+
+/// A whole message, its line ends kept, other control characters escaped.
+pub(crate) fn message(text: &str) -> String {
+    text.chars()
+        .flat_map(|character| {
+            if character == '\n' {
+                vec![character]
+            } else {
+                escape(character)
+            }
+        })
+        .collect()
 }
 
 /// What a program wrote at its end, as the tail of a sentence.
@@ -59,6 +72,11 @@ mod tests {
     }
 
     #[test]
+    fn messages_keep_their_lines() {
+        assert_eq!(message("one\ntwo\x07"), "one\ntwo\\u{7}");
+    }
+
+    #[test]
     fn long_text_is_cut() {
         assert_eq!(beginning(b"abcdef", 3), "abc…");
         assert_eq!(beginning(b"abc", 3), "abc");
@@ -66,7 +84,7 @@ mod tests {
 
     #[test]
     fn lines_that_say_nothing_are_left_out() {
-        assert_eq!(lines(b"\r\none\r\n\n two \n"), "one; two");
+        assert_eq!(last_lines(b"\r\nzero\none\r\n\n two \n", 2), "one; two");
         assert_eq!(last_line(b"one\ntwo\n\n").as_deref(), Some("two"));
         assert_eq!(last_line(b" \n"), None);
     }
