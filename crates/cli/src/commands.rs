@@ -2,3 +2,4 @@
 
 pub(crate) mod agent;
 pub(crate) mod explain;
+pub(crate) mod lab;

@@ -110,23 +110,13 @@ impl From<LabError> for Failure {
     }
 }
 
+/// Every message of [`ReachError`] but that about a place begins with the machine.
 fn place_of(error: &ReachError) -> String {
-    let machine = match error {
-        ReachError::Place(_) => "here",
-        ReachError::NotStarted { machine, .. }
-        | ReachError::ProgramMissing { machine, .. }
-        | ReachError::HostKey { machine, .. }
-        | ReachError::Login { machine, .. }
-        | ReachError::Unreachable { machine, .. }
-        | ReachError::Version { machine, .. }
-        | ReachError::TimedOut { machine, .. }
-        | ReachError::Died { machine, .. }
-        | ReachError::Rubbish { machine, .. }
-        | ReachError::Params { machine, .. }
-        | ReachError::Answer { machine, .. }
-        | ReachError::Operation { machine, .. } => machine,
-    };
-    machine.to_owned()
+    let message = error.to_string();
+    match (error, message.split_once(": ")) {
+        (ReachError::Place(_), _) | (_, None) => "here".to_owned(),
+        (_, Some((machine, _))) => machine.to_owned(),
+    }
 }
 
 fn machine_of(error: &MeasureError) -> Option<String> {

@@ -1,6 +1,7 @@
 //! Ctrl-C, SIGTERM and SIGHUP: everything ends within a second, with its children.
 
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::Duration;
 
 use wirespeed_measure::Stop;
@@ -8,32 +9,52 @@ use wirespeed_measure::Stop;
 use crate::exit::Exit;
 use crate::failure::Failure;
 
-/// How long the work may take to end by itself.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Grace {
-    /// Under a second: nothing has to be put back. Agents end by themselves when this program is gone.
-    Short,
-    /// As long as putting things back takes; a second request ends at once (and leaves the rest to the watchdog
-    /// or to `lab down`).
-    UntilPutBack,
-}
+/// How long work that has nothing to put back may take to end by itself. Agents end when this program is gone.
+const SHORT: Duration = Duration::from_millis(900);
 
-/// A flag that is raised on a request to end.
-pub(crate) fn stop_on_request(grace: Grace) -> Result<Stop, Failure> {
+/// For work that has nothing to put back: raises the flag, and ends the program within a second.
+pub(crate) fn stop_soon() -> Result<Stop, Failure> {
     let stop = Stop::default();
     let flag = stop.clone();
+    on_request(move || {
+        flag.stop();
+        std::thread::spawn(|| {
+            std::thread::sleep(SHORT);
+            std::process::exit(130);
+        });
+    })?;
+    Ok(stop)
+}
+
+/// For work that puts things back before it ends: raises the flag and waits for it. A second request ends the
+/// program at once and leaves the rest to the watchdog.
+pub(crate) fn stop_when_put_back() -> Result<Stop, Failure> {
+    let stop = Stop::default();
+    let flag = stop.clone();
+    on_request(move || flag.stop())?;
+    Ok(stop)
+}
+
+/// The same as a plain flag.
+pub(crate) fn flag_when_put_back() -> Result<Arc<AtomicBool>, Failure> {
+    let flag = Arc::new(AtomicBool::new(false));
+    let raised = Arc::clone(&flag);
+    on_request(move || raised.store(true, Ordering::SeqCst))?;
+    Ok(flag)
+}
+
+/// For a program that got the same request from the terminal: waits for it to end.
+pub(crate) fn leave_to_child() -> Result<(), Failure> {
+    on_request(|| {})
+}
+
+fn on_request(first: impl Fn() + Send + 'static) -> Result<(), Failure> {
     let requests = AtomicU32::new(0);
     ctrlc::set_handler(move || {
-        let before = requests.fetch_add(1, Ordering::SeqCst);
-        flag.stop();
-        if before > 0 {
+        if requests.fetch_add(1, Ordering::SeqCst) == 0 {
+            first();
+        } else {
             std::process::exit(130);
-        }
-        if grace == Grace::Short {
-            std::thread::spawn(|| {
-                std::thread::sleep(Duration::from_millis(900));
-                std::process::exit(130);
-            });
         }
     })
     .map_err(|error| {
@@ -42,6 +63,5 @@ pub(crate) fn stop_on_request(grace: Grace) -> Result<Stop, Failure> {
             format!("the handler for Ctrl-C could not be set: {error}"),
             "check the limits of this process",
         )
-    })?;
-    Ok(stop)
+    })
 }

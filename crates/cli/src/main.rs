@@ -3,13 +3,14 @@
 mod commands;
 mod exit;
 mod failure;
+mod interrupt;
 mod terminal;
 
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
-use crate::commands::{agent, explain};
+use crate::commands::{agent, explain, lab};
 use crate::exit::Exit;
 use crate::failure::Failure;
 
@@ -37,9 +38,16 @@ Exit codes:
 #[derive(Debug, Subcommand)]
 enum Command {
     Explain(explain::Arguments),
+    Lab(lab::Arguments),
     /// Serve another wirespeed on standard input and output.
     #[command(hide = true)]
     Agent,
+    /// Delay packets on a practice road.
+    #[command(hide = true)]
+    LabEmulator {
+        /// One direction each: `NAME:DELAYus`.
+        directions: Vec<String>,
+    },
 }
 
 fn main() -> ExitCode {
@@ -56,6 +64,8 @@ fn main() -> ExitCode {
 fn run(command: &Command) -> Result<Exit, Failure> {
     match command {
         Command::Explain(arguments) => explain::run(arguments),
+        Command::Lab(arguments) => lab::run(arguments),
         Command::Agent => agent::run(),
+        Command::LabEmulator { directions } => lab::emulate(directions),
     }
 }

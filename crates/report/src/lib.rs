@@ -15,7 +15,7 @@ mod tune_text;
 pub mod units;
 
 pub use doctor_text::doctor;
-pub use look::Look;
+pub use look::{Look, sheet};
 pub use page::page;
 pub use record::*;
 pub use test_text::{against, test};

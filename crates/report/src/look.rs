@@ -68,7 +68,7 @@ impl Look {
 
     /// A paragraph whose first line starts with `lead` (shown as it is) and whose further lines are indented
     /// by `indent`.
-    pub(crate) fn hanging(&self, lead: &str, indent: usize, text: &str) -> String {
+    pub fn hanging(&self, lead: &str, indent: usize, text: &str) -> String {
         let lead_columns = columns(lead);
         let mut first = lead.to_owned();
         if lead_columns < indent {
@@ -87,6 +87,11 @@ impl Look {
         }
         out
     }
+}
+
+/// A plain table, indented by two.
+pub fn sheet(look: &Look, header: &[&str], rows: &[Vec<String>]) -> String {
+    table(look, 2, header, rows, usize::MAX)
 }
 
 /// One table: columns as wide as their widest cell, two spaces apart; columns from `align_right_from` on are

@@ -12,5 +12,7 @@ pub(crate) fn run() -> Result<Exit, Failure> {
 
 /// Everything a machine can be asked to do.
 fn operations() -> Operations {
-    Operations::default()
+    let mut operations = Operations::default();
+    wirespeed_measure::register(&mut operations);
+    operations
 }

@@ -1,0 +1,324 @@
+//! `wirespeed lab`: practice roads in network namespaces.
+
+use std::os::unix::process::ExitStatusExt;
+use std::sync::Arc;
+
+use clap::{Args, Subcommand};
+use wirespeed_lab::{
+    HEALTHY, Host, Implementation, Lab, LabError, LabId, LabStatus, Phase, UpOptions,
+};
+use wirespeed_report::{Look, sheet};
+
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::{interrupt, terminal};
+
+/// Practice roads in network namespaces: topologies, faults, and the finding each must produce.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  wirespeed lab list
+  wirespeed lab up mtu-exceeds-path
+  wirespeed lab exec client -- ping -c 3 10.9.0.2
+  wirespeed lab down")]
+pub(crate) struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Build a road: namespaces, cables, road, tunnel, fault.
+    Up {
+        /// Name of a scenario (see `lab list`) or path of a TOML file.
+        scenario: String,
+        /// Name of the lab: 1 to 8 lower-case letters and digits; random unless told.
+        #[arg(long, value_name = "NAME")]
+        name: Option<LabId>,
+        /// Who carries the tunnel instead of what the scenario says: `kernel`, `wireguard-go`, or the path of a program
+        /// that speaks WireGuard's userspace interface.
+        #[arg(long, value_name = "IMPLEMENTATION")]
+        tunnel: Option<Implementation>,
+        #[command(flatten)]
+        output: Output,
+    },
+    /// Take labs down; the only one, unless named.
+    Down {
+        /// Names of labs.
+        labs: Vec<LabId>,
+        /// Every lab on this machine.
+        #[arg(long, conflicts_with = "labs")]
+        all: bool,
+    },
+    /// The scenarios in the program, and the labs that there are.
+    List {
+        #[command(flatten)]
+        output: Output,
+    },
+    /// How a lab is: hosts, addresses, processes, and what is not as it should be.
+    Status {
+        /// Name of the lab; the only one, unless told.
+        lab: Option<LabId>,
+        #[command(flatten)]
+        output: Output,
+    },
+    /// Run a command on a host of a lab.
+    Exec {
+        /// Name of the lab; the only one, unless told.
+        #[arg(long, value_name = "NAME")]
+        lab: Option<LabId>,
+        /// The host: client, server, source, gw1, gw2, sink or road.
+        host: String,
+        /// The command and its arguments, after `--`.
+        #[arg(last = true, required = true, value_name = "COMMAND")]
+        command: Vec<String>,
+    },
+}
+
+#[derive(Debug, Args)]
+struct Output {
+    /// Print one JSON object.
+    #[arg(long)]
+    json: bool,
+}
+
+pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
+    match &arguments.command {
+        Command::Up {
+            scenario,
+            name,
+            tunnel,
+            output,
+        } => up(scenario, name.clone(), tunnel.clone(), output),
+        Command::Down { labs, all } => down(labs, *all),
+        Command::List { output } => list(output),
+        Command::Status { lab, output } => status(lab.as_ref(), output),
+        Command::Exec { lab, host, command } => exec(lab.as_ref(), host, command),
+    }
+}
+
+fn up(
+    scenario: &str,
+    name: Option<LabId>,
+    tunnel: Option<Implementation>,
+    output: &Output,
+) -> Result<Exit, Failure> {
+    let scenario = wirespeed_lab::find(scenario)?;
+    let quiet = output.json;
+    let options = UpOptions {
+        id: name,
+        tunnel,
+        cancelled: Some(interrupt::flag_when_put_back()?),
+        progress: Some(Arc::new(move |step: &str| {
+            if !quiet {
+                terminal::complain(step);
+            }
+        })),
+        ..UpOptions::default()
+    };
+    let lab = wirespeed_lab::up(&scenario, &options)?;
+    if output.json {
+        terminal::print_json(&lab)?;
+    } else {
+        terminal::print(&ready(&lab, &terminal::look(false)))?;
+    }
+    Ok(Exit::Done)
+}
+
+fn down(labs: &[LabId], all: bool) -> Result<Exit, Failure> {
+    let mut first_failure = None;
+    for (id, result) in wirespeed_lab::remove_left_behind() {
+        match result {
+            Ok(()) => terminal::complain(&format!(
+                "lab {id}, left half made by a process that died, is gone"
+            )),
+            Err(error) => first_failure = first_failure.or(Some(error)),
+        }
+    }
+    let wanted = match (labs, all) {
+        ([], true) => wirespeed_lab::list()
+            .into_iter()
+            .map(|lab| lab.id)
+            .collect(),
+        ([], false) if wirespeed_lab::list().is_empty() => Vec::new(),
+        ([], false) => vec![only(None)?.id],
+        (named, _) => named.to_vec(),
+    };
+    for id in wanted {
+        match wirespeed_lab::down(&id) {
+            Ok(()) => terminal::complain(&format!("lab {id} is gone")),
+            Err(error) => first_failure = first_failure.or(Some(error)),
+        }
+    }
+    match first_failure {
+        Some(error) => Err(error.into()),
+        None => Ok(Exit::Done),
+    }
+}
+
+fn list(output: &Output) -> Result<Exit, Failure> {
+    let (scenarios, labs) = (wirespeed_lab::scenarios(), wirespeed_lab::list());
+    if output.json {
+        terminal::print_json(&serde_json::json!({ "scenarios": scenarios, "labs": labs }))?;
+        return Ok(Exit::Done);
+    }
+    let look = terminal::look(false);
+    let widest = scenarios
+        .iter()
+        .map(|scenario| scenario.name.len())
+        .max()
+        .unwrap_or_default();
+    let mut out = String::from("Scenarios:\n\n");
+    for scenario in scenarios {
+        out.push_str(&look.entry(&scenario.name, widest, &scenario.description));
+    }
+    out.push_str("\nLabs on this machine:\n\n");
+    for lab in &labs {
+        let state = match lab.phase {
+            Phase::Up => "up",
+            Phase::Building if lab.left_behind() => "left half made; wirespeed lab down removes it",
+            Phase::Building => "being made",
+        };
+        out.push_str(&look.entry(
+            lab.id.as_str(),
+            8,
+            &format!("{} ({state})", lab.scenario.name),
+        ));
+    }
+    if labs.is_empty() {
+        out.push_str("  none\n");
+    }
+    terminal::print(&out)?;
+    Ok(Exit::Done)
+}
+
+fn status(lab: Option<&LabId>, output: &Output) -> Result<Exit, Failure> {
+    let status = wirespeed_lab::status(&only(lab)?.id)?;
+    if output.json {
+        terminal::print_json(&status)?;
+    } else {
+        terminal::print(&state(&status, &terminal::look(false)))?;
+    }
+    Ok(Exit::Done)
+}
+
+fn exec(lab: Option<&LabId>, host: &str, command: &[String]) -> Result<Exit, Failure> {
+    let lab = only(lab)?;
+    interrupt::leave_to_child()?;
+    let status = wirespeed_lab::exec(&lab, host, command)?;
+    let code = status
+        .code()
+        .or_else(|| status.signal().map(|signal| 128 + signal))
+        .unwrap_or(1);
+    Ok(Exit::Other(u8::try_from(code).unwrap_or(1)))
+}
+
+/// The lab that is meant: the named one, or the only one.
+fn only(id: Option<&LabId>) -> Result<Lab, Failure> {
+    if let Some(id) = id {
+        return Ok(wirespeed_lab::get(id)?);
+    }
+    let mut labs = wirespeed_lab::list();
+    match labs.len() {
+        1 => Ok(labs.remove(0)),
+        0 => Err(Failure::here(
+            Exit::Usage,
+            "there is no lab",
+            "wirespeed lab up SCENARIO makes one",
+        )),
+        _ => {
+            let names: Vec<String> = labs.iter().map(|lab| lab.id.to_string()).collect();
+            Err(Failure::here(
+                Exit::Usage,
+                format!("there are several labs: {}", names.join(", ")),
+                "name the one you mean",
+            ))
+        }
+    }
+}
+
+fn hosts(lab: &Lab, look: &Look) -> String {
+    let rows: Vec<Vec<String>> = lab.hosts.iter().map(host_row).collect();
+    sheet(
+        look,
+        &["host", "namespace", "road", "tunnel", "site", "interface"],
+        &rows,
+    )
+}
+
+fn host_row(host: &Host) -> Vec<String> {
+    let address =
+        |address: Option<std::net::Ipv4Addr>| address.map_or_else(String::new, |a| a.to_string());
+    vec![
+        host.name.clone(),
+        host.namespace.clone(),
+        address(host.road_address),
+        address(host.tunnel_address),
+        address(host.site_address),
+        host.tunnel_interface.clone().unwrap_or_default(),
+    ]
+}
+
+fn ready(lab: &Lab, look: &Look) -> String {
+    let [first, second] = lab.ends();
+    let mut out = look.hanging(&format!("{}  ", lab.id), 0, &lab.scenario.description);
+    out.push('\n');
+    out.push_str(&hosts(lab, look));
+    for note in &lab.notes {
+        out.push_str(&look.hanging("  note  ", 8, note));
+    }
+    let expected = if lab.scenario.finding == HEALTHY {
+        "should find nothing".to_owned()
+    } else {
+        format!("should find {}", lab.scenario.finding)
+    };
+    let arguments: String = lab
+        .scenario
+        .doctor_args
+        .iter()
+        .map(|argument| format!(" {argument}"))
+        .collect();
+    out.push_str(&format!(
+        "\nGo on with (the doctor {expected}):\n\n  \
+         wirespeed lab exec --lab {id} {first} -- wirespeed doctor --far netns:{far}{arguments}\n  \
+         wirespeed lab exec --lab {id} {first} -- wirespeed tune --far netns:{far} --plan\n  \
+         wirespeed lab down {id}\n",
+        id = lab.id,
+        first = first.name,
+        far = second.namespace,
+    ));
+    out
+}
+
+fn state(status: &LabStatus, look: &Look) -> String {
+    let lab = &status.lab;
+    let mut out = look.hanging(
+        &format!("{}  ", lab.id),
+        0,
+        &format!(
+            "{}, tunnel carried by {}",
+            lab.scenario.name,
+            lab.implementation.as_deref().unwrap_or("nobody yet")
+        ),
+    );
+    out.push('\n');
+    out.push_str(&hosts(lab, look));
+    out.push('\n');
+    for host in status
+        .hosts
+        .iter()
+        .filter(|host| !host.processes.is_empty())
+    {
+        out.push_str(&look.entry(&host.host.name, 8, &host.processes.join(", ")));
+    }
+    for note in &status.notes {
+        out.push_str(&look.hanging("  note  ", 8, note));
+    }
+    out
+}
+
+/// `wirespeed lab-emulator`: the road emulator, started by `lab up`.
+pub(crate) fn emulate(arguments: &[String]) -> Result<Exit, Failure> {
+    wirespeed_lab::emulator::run(arguments).map_err(|error: LabError| Failure::from(error))?;
+    Ok(Exit::Done)
+}
