@@ -7,11 +7,13 @@ use serde::{Deserialize, Serialize};
 /// Counters at one moment. Cheap to read (milliseconds).
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Counters {
-    /// CLOCK_MONOTONIC in seconds.
+    /// `CLOCK_MONOTONIC` in seconds.
     pub at: f64,
     /// Per core, seconds since boot.
     pub cores: Vec<CoreTime>,
-    /// `/proc/net/snmp` and `/proc/net/netstat` of this network namespace: `Ip.FragCreates`, `Udp.RcvbufErrors`, `TcpExt.TCPTimeouts`.
+    /// `/proc/net/snmp`, `snmp6` and `netstat` of this network namespace: `Ip.FragCreates`, `Udp.RcvbufErrors`,
+    /// `Ip6.FragFails`, `TcpExt.TCPTimeouts`; and `Conntrack.insert_failed` where conntrack is in use. Gauges and
+    /// settings among them (`Tcp.CurrEstab`, `Ip.Forwarding` …) are left out.
     pub protocols: BTreeMap<String, u64>,
     /// `/proc/net/softnet_stat`, per core.
     pub softnet: Vec<Softnet>,
@@ -103,7 +105,7 @@ pub struct QdiscCounters {
     pub drops: u64,
     /// Over-limit events.
     pub overlimits: u64,
-    /// Bytes queued now.
+    /// Bytes queued now. In a delta: at the later reading.
     pub backlog_bytes: u64,
 }
 
@@ -138,6 +140,7 @@ pub struct CountersDelta {
     pub qdiscs: BTreeMap<String, QdiscCounters>,
     /// By pid: those that used CPU time in between, the ten busiest.
     pub processes: BTreeMap<String, ProcessTime>,
-    /// Counters that went backwards or vanished (reset, wrapped, link recreated): named here, absent above.
+    /// Counters that went backwards, vanished or appeared (reset, link recreated, daemon silent): named here as
+    /// `section.name`, absent above.
     pub unreliable: Vec<String>,
 }

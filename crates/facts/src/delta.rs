@@ -58,12 +58,14 @@ fn since(later: u64, earlier: u64) -> Option<u64> {
     later.checked_sub(earlier)
 }
 
-/// A counter of 32 bits that went back by more than half its range has wrapped; by less, it was reset.
+/// A counter of 32 bits that seems to have moved less than half its range across its end has wrapped; else it was
+/// reset.
 fn since_32_bits(later: u64, earlier: u64) -> Option<u64> {
-    const RANGE: u64 = 1 << 32;
     since(later, earlier).or_else(|| {
-        let wrapped = (later + RANGE).checked_sub(earlier)?;
-        (earlier < RANGE && wrapped < RANGE / 2).then_some(wrapped)
+        let wrapped = u32::try_from(later)
+            .ok()?
+            .wrapping_sub(u32::try_from(earlier).ok()?);
+        (wrapped <= u32::MAX / 2).then_some(wrapped.into())
     })
 }
 
@@ -211,4 +213,263 @@ fn processes(
         .into_iter()
         .map(|(pid, time)| (pid.clone(), time))
         .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn map<T: Clone>(rows: &[(&str, T)]) -> BTreeMap<String, T> {
+        rows.iter()
+            .map(|(name, row)| ((*name).to_owned(), row.clone()))
+            .collect()
+    }
+
+    #[test]
+    fn only_what_moved_is_shown() {
+        let earlier = Counters {
+            at: 10.0,
+            protocols: map(&[("Ip.FragFails", 5), ("Ip.InReceives", 7)]),
+            peers: map(&[(
+                "key",
+                PeerCounters {
+                    rx_bytes: 1,
+                    tx_bytes: 1,
+                },
+            )]),
+            ..Counters::default()
+        };
+        let mut later = earlier.clone();
+        later.at = 12.5;
+        later.protocols.insert("Ip.FragFails".to_owned(), 8);
+        later.protocols.insert("IcmpMsg.InType3".to_owned(), 2);
+        let delta = later.delta(&earlier);
+        assert!((delta.seconds - 2.5).abs() < 1e-9);
+        assert_eq!(
+            delta.protocols,
+            map(&[("Ip.FragFails", 3), ("IcmpMsg.InType3", 2)])
+        );
+        assert!(delta.peers.is_empty() && delta.unreliable.is_empty());
+    }
+
+    #[test]
+    fn drops_of_a_socket_wrap_at_32_bits_and_a_reset_is_no_wrap() {
+        let with = |drops| Counters {
+            socket_drops: map(&[("7", drops)]),
+            ..Counters::default()
+        };
+        assert_eq!(
+            with(4).delta(&with(u64::from(u32::MAX))).socket_drops,
+            map(&[("7", 5)])
+        );
+        let reset = with(0).delta(&with(1000));
+        assert!(reset.socket_drops.is_empty());
+        assert_eq!(reset.unreliable, ["socket_drops.7"]);
+    }
+
+    #[test]
+    fn what_vanished_or_went_back_is_named_and_absent() {
+        let link = |rx_bytes| LinkCounters {
+            rx_bytes,
+            ..LinkCounters::default()
+        };
+        let earlier = Counters {
+            links: map(&[("wg0", link(9)), ("gone", link(1))]),
+            softnet: vec![Softnet::default()],
+            cores: vec![CoreTime {
+                user: 2.0,
+                ..CoreTime::default()
+            }],
+            ..Counters::default()
+        };
+        let later = Counters {
+            links: map(&[("wg0", link(3)), ("new", link(1))]),
+            cores: vec![CoreTime {
+                user: 1.0,
+                idle: 1.0,
+                ..CoreTime::default()
+            }],
+            ..Counters::default()
+        };
+        let delta = later.delta(&earlier);
+        assert!(delta.links.is_empty() && delta.softnet.is_empty());
+        let mut named = delta.unreliable;
+        named.sort();
+        assert_eq!(
+            named,
+            [
+                "cores.0.user",
+                "links.gone",
+                "links.new",
+                "links.wg0",
+                "softnet"
+            ]
+        );
+        assert_eq!(
+            delta.cores,
+            [CoreTime {
+                idle: 1.0,
+                ..CoreTime::default()
+            }]
+        );
+    }
+
+    #[test]
+    fn the_ten_busiest_processes_stay() {
+        let times = |cpu: &dyn Fn(u32) -> f64| Counters {
+            processes: (0..20)
+                .map(|pid| {
+                    let program = format!("p{pid}");
+                    (
+                        pid.to_string(),
+                        ProcessTime {
+                            program,
+                            cpu: cpu(pid),
+                        },
+                    )
+                })
+                .collect(),
+            ..Counters::default()
+        };
+        let delta = times(&|pid| f64::from(pid) * 2.0).delta(&times(&f64::from));
+        assert_eq!(delta.processes.len(), 10);
+        assert!((delta.processes["19"].cpu - 19.0).abs() < 1e-9);
+        assert!(!delta.processes.contains_key("9"));
+    }
+
+    #[test]
+    fn a_started_process_counts_in_full_and_an_ended_one_not() {
+        let time = |cpu| ProcessTime {
+            program: "p".to_owned(),
+            cpu,
+        };
+        let earlier = Counters {
+            processes: map(&[("1", time(5.0))]),
+            ..Counters::default()
+        };
+        let later = Counters {
+            processes: map(&[("2", time(3.0))]),
+            ..Counters::default()
+        };
+        let delta = later.delta(&earlier);
+        assert_eq!(delta.processes, map(&[("2", time(3.0))]));
+        assert!(delta.unreliable.is_empty());
+    }
+
+    #[test]
+    fn the_backlog_of_a_queue_is_the_later_one() {
+        let with = |drops, backlog_bytes| Counters {
+            qdiscs: map(&[(
+                "eth0",
+                QdiscCounters {
+                    drops,
+                    overlimits: 0,
+                    backlog_bytes,
+                },
+            )]),
+            ..Counters::default()
+        };
+        let delta = with(3, 500).delta(&with(1, 900));
+        assert_eq!(
+            delta.qdiscs["eth0"],
+            QdiscCounters {
+                drops: 2,
+                overlimits: 0,
+                backlog_bytes: 500
+            }
+        );
+        assert!(with(1, 500).delta(&with(1, 900)).qdiscs.is_empty());
+    }
+
+    fn names<T: std::fmt::Debug>(
+        row: impl Strategy<Value = T>,
+    ) -> impl Strategy<Value = BTreeMap<String, T>> {
+        proptest::collection::btree_map("[a-c]", row, 0..4)
+    }
+
+    fn any_count() -> impl Strategy<Value = u64> {
+        prop_oneof![any::<u64>(), any::<u32>().prop_map(u64::from), 0..100_u64]
+    }
+
+    prop_compose! {
+        fn any_link()(counts in proptest::array::uniform9(any_count())) -> LinkCounters {
+            let [rx_bytes, tx_bytes, rx_packets, tx_packets, rx_dropped, tx_dropped, rx_errors, tx_errors,
+                rx_frame_errors] = counts;
+            LinkCounters { rx_bytes, tx_bytes, rx_packets, tx_packets, rx_dropped, tx_dropped, rx_errors, tx_errors,
+                rx_frame_errors }
+        }
+    }
+
+    prop_compose! {
+        fn any_core()(times in proptest::array::uniform6(proptest::num::f64::ANY)) -> CoreTime {
+            let [user, system, irq, softirq, steal, idle] = times;
+            CoreTime { user, system, irq, softirq, steal, idle }
+        }
+    }
+
+    prop_compose! {
+        fn any_counters()(
+            at in proptest::num::f64::ANY,
+            cores in proptest::collection::vec(any_core(), 0..3),
+            protocols in names(any_count()),
+            softnet in proptest::collection::vec((any_count(), any_count(), any_count()), 0..3),
+            links in names(any_link()),
+            peers in names((any_count(), any_count())),
+            socket_drops in names(any_count()),
+            qdiscs in names((any_count(), any_count(), any_count())),
+            processes in names(proptest::num::f64::ANY),
+        ) -> Counters {
+            Counters {
+                at, cores, protocols, links, socket_drops,
+                softnet: softnet.into_iter()
+                    .map(|(processed, dropped, time_squeeze)| Softnet { processed, dropped, time_squeeze }).collect(),
+                peers: peers.into_iter()
+                    .map(|(name, (rx_bytes, tx_bytes))| (name, PeerCounters { rx_bytes, tx_bytes })).collect(),
+                qdiscs: qdiscs.into_iter()
+                    .map(|(name, (drops, overlimits, backlog_bytes))|
+                        (name, QdiscCounters { drops, overlimits, backlog_bytes })).collect(),
+                processes: processes.into_iter()
+                    .map(|(pid, cpu)| (pid, ProcessTime { program: "p".to_owned(), cpu })).collect(),
+            }
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn time_never_runs_backwards(later in any_counters(), earlier in any_counters()) {
+            let delta = later.delta(&earlier);
+            prop_assert!(delta.seconds >= 0.0);
+            for core in &delta.cores {
+                for time in [core.user, core.system, core.irq, core.softirq, core.steal, core.idle] {
+                    prop_assert!(time >= 0.0);
+                }
+            }
+            prop_assert!(delta.processes.values().all(|time| time.cpu > 0.0));
+            for name in &delta.unreliable {
+                if let Some(link) = name.strip_prefix("links.") {
+                    prop_assert!(!delta.links.contains_key(link));
+                }
+            }
+        }
+
+        #[test]
+        fn nothing_moves_in_no_time(
+            mut counters in any_counters(),
+            cores in proptest::collection::vec(proptest::array::uniform6(0.0..1e9), 0..3),
+        ) {
+            counters.at = 5.0;
+            counters.cores = cores.into_iter()
+                .map(|[user, system, irq, softirq, steal, idle]| CoreTime { user, system, irq, softirq, steal, idle })
+                .collect();
+            let delta = counters.delta(&counters);
+            let nothing = CountersDelta {
+                cores: vec![CoreTime::default(); counters.cores.len()],
+                softnet: vec![Softnet::default(); counters.softnet.len()],
+                ..CountersDelta::default()
+            };
+            prop_assert_eq!(delta, nothing);
+        }
+    }
 }

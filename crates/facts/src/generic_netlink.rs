@@ -17,9 +17,10 @@ pub(crate) struct Family {
 }
 
 impl Family {
-    /// Finds the family by its name (`wireguard`, `ethtool`); refused when the kernel does not have it.
-    pub(crate) fn open(name: &'static str) -> Result<Self, NetlinkError> {
-        let mut netlink = Netlink::open(NETLINK_GENERIC, name)?;
+    /// Finds the family by its name (`wireguard`, `ethtool`); refused when the kernel does not have it. `what` names
+    /// the subject in errors.
+    pub(crate) fn open(name: &str, what: &'static str) -> Result<Self, NetlinkError> {
+        let mut netlink = Netlink::open(NETLINK_GENERIC, what)?;
         let request = GenlMessage::from_payload(GenlCtrl {
             cmd: GenlCtrlCmd::GetFamily,
             nlas: vec![GenlCtrlAttrs::FamilyName(name.to_owned())],
@@ -35,7 +36,7 @@ impl Family {
             })
             .map(|id| Self { netlink, id })
             .ok_or_else(|| NetlinkError::Decode {
-                what: name,
+                what,
                 reason: "it has no family number".to_owned(),
             })
     }

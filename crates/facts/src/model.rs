@@ -29,7 +29,7 @@ pub struct Facts {
     pub tunnels: Vec<Tunnel>,
     /// Names as in `sysctl(8)` (`net.core.rmem_max`) to the text of their file.
     pub sysctls: BTreeMap<String, Known<String>>,
-    /// Route to the endpoint of each peer (keyed by the endpoint), as the kernel would take it now.
+    /// Routes to the endpoint of each peer and to its inner address, as the kernel would take them now; the first 512.
     pub routes: Vec<EndpointRoute>,
     /// Is there a packet filter, and how many rules per hook (`nft --json list ruleset`).
     pub firewall: Known<Firewall>,
@@ -80,7 +80,7 @@ pub struct Link {
     pub name: String,
     /// `IFLA_INFO_KIND` (`wireguard`, `tun`, `veth`, …); `None` for plain devices.
     pub kind: Option<String>,
-    /// IFF_UP.
+    /// `IFF_UP`.
     pub up: bool,
     /// MTU in bytes.
     pub mtu: u32,

@@ -35,7 +35,7 @@ pub(crate) struct Ethtool {
 impl Ethtool {
     /// Opens the family and asks for all speeds at once.
     pub(crate) fn open() -> Result<Self, NetlinkError> {
-        let mut family = Family::open("ethtool")?;
+        let mut family = Family::open("ethtool", "speeds and features of links")?;
         let answers = family.dump(Message::request(ETHTOOL_MSG_LINKMODES_GET, None))?;
         let speeds = answers
             .iter()
@@ -107,8 +107,8 @@ impl Message {
             .value(ETHTOOL_A_FEATURES_HW)
             .map(|set| bits(&set))
             .unwrap_or_default()
-            .into_iter()
-            .map(|(name, _)| (name, false))
+            .into_keys()
+            .map(|name| (name, false))
             .collect();
         if let Some(active) = self.value(ETHTOOL_A_FEATURES_ACTIVE) {
             features.extend(bits(&active));

@@ -38,7 +38,11 @@ pub(crate) fn read(scope: &Scope, links: &[RawLink], now: f64) -> Vec<Reading> {
                     Carrier::Kernel,
                     wireguard_kernel::read(&link.name, now).map_err(|error| error.to_string()),
                 ),
-                Some("tun") if wireguard_uapi::has_socket(&link.name) => {
+                // Without the right to look, a link that was asked for by name is worth the refusal's reason.
+                Some("tun")
+                    if wireguard_uapi::has_socket(&link.name)
+                        .unwrap_or(scope.interface.is_some()) =>
+                {
                     match wireguard_uapi::read(&link.name, now) {
                         Ok(answer) => (
                             Carrier::Userspace {

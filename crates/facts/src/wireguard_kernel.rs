@@ -17,7 +17,7 @@ pub(crate) fn read(name: &str, now: f64) -> Result<Device, NetlinkError> {
         cmd: WireguardCmd::GetDevice,
         attributes: vec![WireguardAttribute::IfName(name.to_owned())],
     };
-    let answers = Family::open("wireguard")?.dump(request)?;
+    let answers = Family::open("wireguard", "its WireGuard devices")?.dump(request)?;
     Ok(device(answers, now))
 }
 
@@ -105,8 +105,10 @@ mod tests {
 
     #[test]
     fn a_peer_continued_in_the_next_message_is_one_peer() {
-        let mut at = WireguardTimeSpec::default();
-        at.seconds = 900;
+        let at = WireguardTimeSpec {
+            seconds: 900,
+            nano_seconds: 0,
+        };
         let first = WireguardMessage {
             cmd: WireguardCmd::GetDevice,
             attributes: vec![

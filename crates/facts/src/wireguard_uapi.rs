@@ -51,9 +51,9 @@ pub(crate) struct Answer {
     pub(crate) listener: Option<u32>,
 }
 
-/// Is there a socket for an interface of this name?
-pub(crate) fn has_socket(name: &str) -> bool {
-    socket_path(name).exists()
+/// Is there a socket for an interface of this name? An error when the directory may not be looked into.
+pub(crate) fn has_socket(name: &str) -> io::Result<bool> {
+    socket_path(name).try_exists()
 }
 
 /// Reads the device `name`; `now` is Unix time in seconds.
@@ -340,7 +340,10 @@ mod tests {
               last_handshake_time_sec|last_handshake_time_nsec|errno|other)", "[0-9a-f:.\\[\\]%/-]{0,70}"),
             0..20,
         )) {
-            let text: String = lines.iter().map(|(key, value)| format!("{key}={value}\n")).collect();
+            let mut text = String::new();
+            for (key, value) in lines {
+                writeln!(text, "{key}={value}").unwrap();
+            }
             if let Ok(device) = parse(text.as_bytes(), 1e9) {
                 for peer in device.peers {
                     prop_assert!(peer.handshake_age.is_none_or(|age| age >= 0.0));
