@@ -5,6 +5,8 @@ use wirespeed_doctor::{End, Goal};
 use wirespeed_measure::Sample;
 use wirespeed_settings::{Setting, Value};
 
+use crate::journal::PutBack;
+
 /// One change as it was made.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ChangeMade {
@@ -70,4 +72,64 @@ pub struct Experiment {
     pub why: String,
     /// Every sample, A B A B ….
     pub samples: Vec<Sample>,
+}
+
+/// What a machine knows of its tune (`wirespeed tune status`).
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Status {
+    /// Where it is.
+    pub state: State,
+    /// The tunnel's interface; `None` when there has been no tune.
+    pub interface: Option<String>,
+    /// Seconds since the Unix epoch.
+    pub begun_at: Option<f64>,
+    /// Changes in force, oldest first.
+    pub changes: Vec<ChangeInForce>,
+    /// What a tune whose watchdog was gone had left behind, and was put back just now.
+    pub recovered: Vec<PutBack>,
+}
+
+/// Where a tune is.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "state", rename_all = "kebab-case")]
+pub enum State {
+    /// There has been none in this network namespace since boot.
+    Idle,
+    /// Changes come and go.
+    Experimenting {
+        /// Process that makes them.
+        process: u32,
+    },
+    /// Put back unless confirmed in time.
+    Kept {
+        /// Seconds until then.
+        seconds_left: f64,
+    },
+    /// Confirmed; `undo` still puts back.
+    Confirmed {
+        /// Seconds since the Unix epoch.
+        at: f64,
+    },
+    /// Put back.
+    Undone {
+        /// Seconds since the Unix epoch.
+        at: f64,
+        /// Who or what asked for it.
+        why: String,
+        /// Knob by knob.
+        outcomes: Vec<PutBack>,
+    },
+}
+
+/// A change in force.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ChangeInForce {
+    /// The knob.
+    pub setting: Setting,
+    /// Its value before the tune.
+    pub before: Value,
+    /// The value the tune gave it.
+    pub tuned: Value,
+    /// Its value now, when it can be read.
+    pub now: Option<Value>,
 }

@@ -1,0 +1,288 @@
+//! Where the journal lives, who may write it, and who holds the machine.
+//!
+//! One tune per network namespace: file names carry the namespace's inode and the beginning of the boot id.
+//!
+//! - `netns-INODE-BOOT.json`: the journal of the tune at work, or of one whose changes were confirmed;
+//! - `….lock`: held (flock) by the agent and the watchdog from begin to confirm or undo;
+//! - `….turn`: held for the moment of one change, so that agent and watchdog never act at once;
+//! - `….N.done.json`: journals that are over, for the record and for a later undo.
+
+use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::io::{self, Read, Seek, Write};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use rustix::fs::{FlockOperation, flock};
+use rustix::time::{ClockId, clock_gettime};
+
+use crate::TuneError;
+
+const DEFAULT_DIRECTORY: &str = "/var/lib/wirespeed/tune";
+/// A change takes milliseconds; whoever holds the turn for longer is stopped, and must not stop the undo.
+const LONGEST_TURN: Duration = Duration::from_secs(10);
+
+/// The files of one network namespace.
+#[derive(Debug, Clone)]
+pub(crate) struct Place {
+    directory: PathBuf,
+    stem: String,
+}
+
+impl Place {
+    /// The files of the caller's network namespace, in a directory only root can read.
+    pub(crate) fn own() -> Result<Self, TuneError> {
+        let directory = std::env::var_os("WIRESPEED_STATE")
+            .map_or_else(|| PathBuf::from(DEFAULT_DIRECTORY), PathBuf::from);
+        DirBuilder::new()
+            .recursive(true)
+            .mode(0o700)
+            .create(&directory)
+            .and_then(|()| fs::set_permissions(&directory, fs::Permissions::from_mode(0o700)))
+            .map_err(|source| TuneError::State {
+                doing: "creating",
+                path: directory.clone(),
+                source,
+            })?;
+        let namespace = netns().map_err(|source| TuneError::State {
+            doing: "reading",
+            path: "/proc/thread-self/ns/net".into(),
+            source,
+        })?;
+        let boot = boot_id();
+        Ok(Self {
+            directory,
+            stem: format!("netns-{namespace}-{}", boot.get(..8).unwrap_or("unknown")),
+        })
+    }
+
+    /// The files that belong to a journal.
+    pub(crate) fn of_journal(journal: &Path) -> Option<Self> {
+        Some(Self {
+            directory: journal.parent()?.to_owned(),
+            stem: journal
+                .file_name()?
+                .to_str()?
+                .strip_suffix(".json")?
+                .to_owned(),
+        })
+    }
+
+    pub(crate) fn journal(&self) -> PathBuf {
+        self.directory.join(format!("{}.json", self.stem))
+    }
+
+    pub(crate) fn watchdog_log(&self) -> PathBuf {
+        self.directory.join(format!("{}.log", self.stem))
+    }
+
+    /// Journals of this namespace that are over, oldest first.
+    pub(crate) fn archived(&self) -> Vec<PathBuf> {
+        let mut found: Vec<(u64, PathBuf)> = fs::read_dir(&self.directory)
+            .into_iter()
+            .flatten()
+            .flatten()
+            .filter_map(|entry| {
+                let name = entry.file_name();
+                let number = name
+                    .to_str()?
+                    .strip_prefix(&self.stem)?
+                    .strip_prefix('.')?
+                    .strip_suffix(".done.json")?;
+                Some((number.parse().ok()?, entry.path()))
+            })
+            .collect();
+        found.sort();
+        found.into_iter().map(|(_, path)| path).collect()
+    }
+
+    /// Moves the journal to the record.
+    pub(crate) fn archive(&self) -> Result<(), TuneError> {
+        let number = self.archived().last().map_or(1, |last| {
+            let name = last
+                .file_name()
+                .and_then(|name| name.to_str())
+                .unwrap_or_default();
+            name.rsplit('.')
+                .nth(2)
+                .and_then(|number| number.parse::<u64>().ok())
+                .unwrap_or(0)
+                + 1
+        });
+        let to = self
+            .directory
+            .join(format!("{}.{number}.done.json", self.stem));
+        fs::rename(self.journal(), &to)
+            .and_then(|()| sync_directory(&self.directory))
+            .map_err(|source| TuneError::State {
+                doing: "archiving the journal as",
+                path: to,
+                source,
+            })
+    }
+
+    /// Journals of earlier boots: their runtime settings are gone with the kernel that had them.
+    pub(crate) fn archive_earlier_boots(&self) {
+        let own = boot_id();
+        let own = own.get(..8).unwrap_or("unknown");
+        for entry in fs::read_dir(&self.directory)
+            .into_iter()
+            .flatten()
+            .flatten()
+        {
+            let name = entry.file_name();
+            let Some(name) = name.to_str().filter(|name| name.starts_with("netns-")) else {
+                continue;
+            };
+            let boot = name
+                .split('-')
+                .nth(2)
+                .and_then(|rest| rest.split('.').next());
+            if boot.is_some_and(|boot| boot != own) {
+                let _unimportant = if name.strip_suffix(".json").is_some() {
+                    fs::rename(
+                        entry.path(),
+                        self.directory.join(format!("earlier-boot-{name}")),
+                    )
+                } else {
+                    fs::remove_file(entry.path())
+                };
+            }
+        }
+    }
+
+    /// Tries to become the one tune of this namespace. `Err(Held)` says who is.
+    pub(crate) fn lock(&self, who: &str) -> Result<File, TuneError> {
+        let path = self.directory.join(format!("{}.lock", self.stem));
+        let mut file = private_file(&path, "locking")?;
+        match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => {}
+            Err(rustix::io::Errno::WOULDBLOCK) => {
+                let mut holder = String::new();
+                let _empty_is_fine = (&file).take(1024).read_to_string(&mut holder);
+                return Err(TuneError::Held {
+                    holder: holder.trim().to_owned(),
+                });
+            }
+            Err(source) => {
+                return Err(TuneError::State {
+                    doing: "locking",
+                    path,
+                    source: source.into(),
+                });
+            }
+        }
+        let _only_for_the_message = file
+            .rewind()
+            .and_then(|()| file.set_len(0))
+            .and_then(|()| file.write_all(who.as_bytes()));
+        Ok(file)
+    }
+
+    /// Is a tune at work (does anybody hold the lock)?
+    pub(crate) fn held(&self) -> bool {
+        let path = self.directory.join(format!("{}.lock", self.stem));
+        let Ok(file) = File::open(path) else {
+            return false;
+        };
+        matches!(
+            flock(&file, FlockOperation::NonBlockingLockShared),
+            Err(rustix::io::Errno::WOULDBLOCK)
+        )
+    }
+
+    /// Takes the turn to change something; given back when the value is dropped, or when the process dies.
+    pub(crate) fn turn(&self) -> Result<Turn, TuneError> {
+        let path = self.directory.join(format!("{}.turn", self.stem));
+        let file = private_file(&path, "locking")?;
+        let deadline = Instant::now() + LONGEST_TURN;
+        while let Err(error) = flock(&file, FlockOperation::NonBlockingLockExclusive) {
+            if !matches!(
+                error,
+                rustix::io::Errno::WOULDBLOCK | rustix::io::Errno::INTR
+            ) {
+                return Err(TuneError::State {
+                    doing: "locking",
+                    path,
+                    source: error.into(),
+                });
+            }
+            if Instant::now() > deadline {
+                break;
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        Ok(Turn { _file: file })
+    }
+
+    /// Replaces a journal: written beside, synced, renamed, directory synced. When this returns, it is on disk.
+    pub(crate) fn replace(&self, path: &Path, bytes: &[u8]) -> Result<(), TuneError> {
+        let beside = self.directory.join(format!(".{}.new", self.stem));
+        let write = || {
+            let mut file = OpenOptions::new()
+                .write(true)
+                .create(true)
+                .truncate(true)
+                .mode(0o600)
+                .open(&beside)?;
+            file.write_all(bytes)?;
+            file.sync_all()?;
+            fs::rename(&beside, path)?;
+            sync_directory(&self.directory)
+        };
+        write().map_err(|source| TuneError::State {
+            doing: "writing the journal",
+            path: path.to_owned(),
+            source,
+        })
+    }
+}
+
+/// The right to change something now.
+#[derive(Debug)]
+pub(crate) struct Turn {
+    _file: File,
+}
+
+/// Inode of the caller's network namespace.
+pub(crate) fn netns() -> io::Result<u64> {
+    Ok(fs::metadata("/proc/thread-self/ns/net")?.ino())
+}
+
+/// `/proc/sys/kernel/random/boot_id`.
+pub(crate) fn boot_id() -> String {
+    fs::read_to_string("/proc/sys/kernel/random/boot_id")
+        .map_or_else(|_| "unknown".to_owned(), |id| id.trim().to_owned())
+}
+
+/// Seconds since boot, suspended time included: no one can set this clock.
+pub(crate) fn since_boot() -> f64 {
+    let now = clock_gettime(ClockId::Boottime);
+    now.tv_sec as f64 + now.tv_nsec as f64 / 1e9
+}
+
+/// Seconds since the Unix epoch.
+pub(crate) fn unix_time() -> f64 {
+    std::time::SystemTime::now()
+        .duration_since(std::time::UNIX_EPOCH)
+        .map_or(0.0, |since| since.as_secs_f64())
+}
+
+fn private_file(path: &Path, doing: &'static str) -> Result<File, TuneError> {
+    OpenOptions::new()
+        .read(true)
+        .write(true)
+        .create(true)
+        .truncate(false)
+        .mode(0o600)
+        .open(path)
+        .map_err(|source| TuneError::State {
+            doing,
+            path: path.to_owned(),
+            source,
+        })
+}
+
+fn sync_directory(directory: &Path) -> io::Result<()> {
+    File::open(directory)?.sync_all()
+}
