@@ -35,6 +35,10 @@ const MESSAGE_LIMIT: usize = 64 << 10;
 /// # Errors
 /// [`ReachError::Rubbish`] when the client sends what isn't a request, [`ReachError::Silent`] when it shows no sign
 /// of life for a minute, [`ReachError::NotStarted`] when this machine gives no thread.
+#[expect(
+    clippy::needless_pass_by_value,
+    reason = "an agent serves once, and its operations end with it"
+)]
 pub fn serve(
     operations: Operations,
     input: impl Read + Send + 'static,
@@ -290,7 +294,8 @@ mod tests {
         fn start(operations: Operations, silence: Duration) -> Self {
             let (input, requests) = pipe().unwrap();
             let (replies, output) = pipe().unwrap();
-            let end = thread::spawn(move || serve_until_silent(&operations, input, output, silence));
+            let end =
+                thread::spawn(move || serve_until_silent(&operations, input, output, silence));
             let mut agent = Self {
                 requests,
                 replies: BufReader::new(replies),
