@@ -1,3 +1,39 @@
 //! Loads, probes, interleaved pairs and their statistics: how a number is made.
+//!
+//! ```text
+//! Machine, Machine → Ends::discover → Ends::sample (counters, iperf3 + echo train, counters) → Sample
+//!                                   → compare (bare | tunnel in turn) → Comparison
+//!                                   → ab (any A | B in turn) → Ab
+//! ```
+//!
+//! Everything that touches a machine is an operation of the agent there ([`register`]); this side decides what to
+//! run, and puts the answers together by pure functions.
+
+mod addresses;
+mod background;
+mod child;
+mod compare;
+mod echo;
+mod echo_packet;
+mod echo_socket;
+mod echo_watch;
+mod ends;
+mod error;
+mod interleave;
+mod iperf3_client;
+mod iperf3_report;
+mod iperf3_server;
+mod load;
 mod model;
+mod operations;
+mod sample;
+pub mod statistics;
+mod stop;
+
+pub use compare::{ComparePlan, compare};
+pub use ends::{Ends, FarEnd, Overrides};
+pub use error::MeasureError;
+pub use interleave::{Ab, AbPlan, Side, ab, goodput, loaded_rtt, side_median};
 pub use model::*;
+pub use operations::register;
+pub use stop::{Progress, Quiet, Stop};

@@ -54,6 +54,20 @@ pub struct Load {
     pub rate: Option<f64>,
 }
 
+/// Who counted the bytes of a sample.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum CountedBy {
+    /// The receiving iperf3: what arrived.
+    #[default]
+    Receiver,
+    /// The sending iperf3, because the receiver's intervals could not be had: what was handed to the
+    /// kernel, at most what the receiver counted over the whole run where that is known.
+    Sender,
+    /// The link's byte counter at the receiving end, because iperf3 could not finish its report.
+    Link,
+}
+
 /// One interval of one load (all streams together).
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Interval {
@@ -104,8 +118,14 @@ pub struct Sample {
     pub bytes: u64,
     /// Goodput after the warm-up, bit/s.
     pub rate: f64,
+    /// Who counted those bytes.
+    #[serde(default)]
+    pub counted_by: CountedBy,
     /// Segments retransmitted after the warm-up, where the sender tells.
     pub retransmits: Option<u64>,
+    /// Segments retransmitted in the whole run, warm-up included, where the sender tells.
+    #[serde(default)]
+    pub retransmits_with_warm_up: Option<u64>,
     /// Share of datagrams lost (UDP), 0 to 1.
     pub lost: Option<f64>,
     /// Streams that ended early or never moved a byte.
@@ -167,7 +187,9 @@ pub struct Comparison {
 impl Comparison {
     /// The samples of one side, in order.
     pub fn of(&self, via: Via) -> impl Iterator<Item = &Sample> {
-        self.samples.iter().filter(move |sample| sample.load.via == via)
+        self.samples
+            .iter()
+            .filter(move |sample| sample.load.via == via)
     }
 }
 

@@ -1,0 +1,317 @@
+//! The two ends of one tunnel, and which address is reached which way.
+
+use std::net::{IpAddr, ToSocketAddrs};
+use std::time::Duration;
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use wirespeed_facts::{Counters, Facts, Scope};
+use wirespeed_reach::{Machine, ReachError};
+
+use crate::addresses::{self, Wanted};
+use crate::operations::{COUNTERS, SNAPSHOT, STOP};
+use crate::{MeasureError, Stop, Via};
+
+/// How long a snapshot of a machine may take.
+const SNAPSHOT_WITHIN: Duration = Duration::from_secs(20);
+/// How long counters may take, over a path that is full.
+const COUNTERS_WITHIN: Duration = Duration::from_secs(15);
+/// How long the machines may take to end what runs.
+const STOP_WITHIN: Duration = Duration::from_secs(1);
+
+/// What is at the other end.
+#[derive(Debug, Clone)]
+pub enum FarEnd {
+    /// wirespeed itself.
+    Wirespeed(Machine),
+    /// An iperf3 server.
+    Iperf3 {
+        /// Name or address.
+        host: String,
+        /// TCP port.
+        port: u16,
+    },
+    /// Nothing.
+    Nothing,
+}
+
+/// What the user knows better.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Overrides {
+    /// Public key of the peer.
+    pub peer: Option<String>,
+    /// The far end's address outside the tunnel.
+    pub bare_address: Option<IpAddr>,
+    /// The far end's address inside the tunnel.
+    pub tunnel_address: Option<IpAddr>,
+}
+
+/// The two ends of one tunnel.
+#[derive(Debug, Clone)]
+pub struct Ends {
+    /// The machine wirespeed was started on.
+    pub here: Machine,
+    /// The other.
+    pub far: FarEnd,
+    /// The tunnel's interface here.
+    pub interface: String,
+    /// The tunnel's interface at the far end, where wirespeed runs there.
+    pub far_interface: Option<String>,
+    /// Public key of the peer at the far end.
+    pub peer: String,
+    /// The far end's address outside the tunnel.
+    pub bare_address: Option<IpAddr>,
+    /// The far end's address inside the tunnel.
+    pub tunnel_address: Option<IpAddr>,
+    /// Our address outside the tunnel as the far end can reach it; `None` behind address translation.
+    pub here_bare_address: Option<IpAddr>,
+    /// Our address inside the tunnel.
+    pub here_tunnel_address: Option<IpAddr>,
+    /// Our address and port as the far end's WireGuard sees them, when the address is none of ours: there is
+    /// address translation in between.
+    pub translated_to: Option<String>,
+    /// What this machine said of itself when the ends were found out.
+    pub here_facts: Facts,
+    /// What the far one said, where wirespeed runs there.
+    pub far_facts: Option<Facts>,
+    /// Ends everything that is under way.
+    pub stop: Stop,
+}
+
+impl Ends {
+    /// Finds out which peer is the far end and which address is reached which way.
+    ///
+    /// `interface` may be `None` when there is only one WireGuard interface. Addresses that can't be had are
+    /// `None`: a load that needs one says so then.
+    ///
+    /// # Errors
+    /// When the interface, its peers or the right far end are not there, or a machine does not answer.
+    pub fn discover(
+        here: Machine,
+        far: FarEnd,
+        interface: Option<&str>,
+        overrides: &Overrides,
+    ) -> Result<Self, MeasureError> {
+        Self::discover_stoppable(here, far, interface, overrides, Stop::default())
+    }
+
+    /// As [`Ends::discover`], with a [`Stop`] that exists already.
+    ///
+    /// # Errors
+    /// As [`Ends::discover`].
+    pub fn discover_stoppable(
+        here: Machine,
+        far: FarEnd,
+        interface: Option<&str>,
+        overrides: &Overrides,
+        stop: Stop,
+    ) -> Result<Self, MeasureError> {
+        let scope = Scope { interface: None };
+        let far_pending = match &far {
+            FarEnd::Wirespeed(machine) => Some(machine.start(SNAPSHOT, &scope)?),
+            FarEnd::Iperf3 { .. } | FarEnd::Nothing => None,
+        };
+        let here_facts: Facts = here.call(SNAPSHOT, &scope, SNAPSHOT_WITHIN)?;
+        let far_facts: Option<Facts> = far_pending
+            .map(|pending| pending.wait(SNAPSHOT_WITHIN))
+            .transpose()?;
+        if stop.stopped() {
+            return Err(MeasureError::Stopped);
+        }
+        let iperf3_address = match &far {
+            FarEnd::Iperf3 { host, port } => Some(resolve(&here, host, *port)?),
+            FarEnd::Wirespeed(_) | FarEnd::Nothing => None,
+        };
+        let found = addresses::find(&Wanted {
+            here_name: here.name(),
+            here: &here_facts,
+            far: far_facts.as_ref().zip(far.machine().map(Machine::name)),
+            iperf3_address,
+            interface,
+            overrides,
+        })?;
+        Ok(Self {
+            here,
+            far,
+            interface: found.interface,
+            far_interface: found.far_interface,
+            peer: found.peer,
+            bare_address: found.bare_address,
+            tunnel_address: found.tunnel_address,
+            here_bare_address: found.here_bare_address,
+            here_tunnel_address: found.here_tunnel_address,
+            translated_to: found.translated_to,
+            here_facts,
+            far_facts,
+            stop,
+        })
+    }
+
+    /// The far machine, when wirespeed runs there.
+    pub fn far_machine(&self) -> Option<&Machine> {
+        self.far.machine()
+    }
+
+    /// Name of the far end for people: the machine's, the iperf3 server's, or the peer's endpoint.
+    pub fn far_name(&self) -> String {
+        match &self.far {
+            FarEnd::Wirespeed(machine) => machine.name().to_owned(),
+            FarEnd::Iperf3 { host, port } => format!("iperf3://{host}:{port}"),
+            FarEnd::Nothing => self
+                .bare_address
+                .map_or_else(|| "the far end".to_owned(), |address| address.to_string()),
+        }
+    }
+
+    /// The far end's address one way or the other.
+    ///
+    /// # Errors
+    /// [`MeasureError::NoAddress`].
+    pub fn address(&self, via: Via) -> Result<IpAddr, MeasureError> {
+        let (address, what, because) = match via {
+            Via::Bare => (
+                self.bare_address,
+                "the far end's address outside",
+                "the peer has no endpoint and the far end could not tell; give --bare-address",
+            ),
+            Via::Tunnel => (
+                self.tunnel_address,
+                "the far end's address inside",
+                "the peer has no single address among its allowed IPs; give --tunnel-address",
+            ),
+        };
+        address.ok_or_else(|| MeasureError::NoAddress {
+            what,
+            machine: self.here.name().to_owned(),
+            interface: self.interface.clone(),
+            because: because.to_owned(),
+        })
+    }
+
+    /// Facts of both ends now (the far end's where wirespeed runs there).
+    ///
+    /// # Errors
+    /// When a machine does not answer.
+    pub fn snapshot(&self) -> Result<(Facts, Option<Facts>), MeasureError> {
+        let scope = |interface: &str| Scope {
+            interface: Some(interface.to_owned()),
+        };
+        let far = match (&self.far, &self.far_interface) {
+            (FarEnd::Wirespeed(machine), Some(interface)) => {
+                Some(machine.start(SNAPSHOT, &scope(interface))?)
+            }
+            _ => None,
+        };
+        let here = self
+            .here
+            .call(SNAPSHOT, &scope(&self.interface), SNAPSHOT_WITHIN)?;
+        Ok((
+            here,
+            far.map(|pending| pending.wait(SNAPSHOT_WITHIN))
+                .transpose()?,
+        ))
+    }
+
+    /// Counters of both ends now, read at the same time.
+    ///
+    /// # Errors
+    /// When a machine does not answer.
+    pub fn counters(&self) -> Result<(Counters, Option<Counters>), MeasureError> {
+        let scope = |interface: &str| Scope {
+            interface: Some(interface.to_owned()),
+        };
+        let far = match (&self.far, &self.far_interface) {
+            (FarEnd::Wirespeed(machine), Some(interface)) => {
+                Some(machine.start(COUNTERS, &scope(interface))?)
+            }
+            _ => None,
+        };
+        let here = self
+            .here
+            .call(COUNTERS, &scope(&self.interface), COUNTERS_WITHIN)?;
+        Ok((
+            here,
+            far.map(|pending| pending.wait(COUNTERS_WITHIN))
+                .transpose()?,
+        ))
+    }
+
+    /// Ends early when [`Ends::stop`] was set.
+    pub(crate) fn check_stop(&self) -> Result<(), MeasureError> {
+        if self.stop.stopped() {
+            Err(MeasureError::Stopped)
+        } else {
+            Ok(())
+        }
+    }
+
+    /// Calls an operation that takes its time. When [`Ends::stop`] is set meanwhile, the machines are told to end
+    /// what they do, and the answer is [`MeasureError::Stopped`].
+    pub(crate) fn call<P: Serialize, R: DeserializeOwned>(
+        &self,
+        machine: &Machine,
+        operation: &str,
+        params: &P,
+        limit: Duration,
+    ) -> Result<R, MeasureError> {
+        self.check_stop()?;
+        let pending = machine.start(operation, params)?;
+        let answer: Result<R, ReachError> = self.watched(|| pending.wait(limit));
+        self.check_stop()?;
+        Ok(answer?)
+    }
+
+    /// Runs `wait` while another thread looks out for a stop, and tells the machines when it comes.
+    pub(crate) fn watched<T>(&self, wait: impl FnOnce() -> T) -> T {
+        let (over, ended) = std::sync::mpsc::channel::<()>();
+        std::thread::scope(|scope| {
+            scope.spawn(move || {
+                while ended.recv_timeout(Duration::from_millis(50))
+                    == Err(std::sync::mpsc::RecvTimeoutError::Timeout)
+                {
+                    if self.stop.stopped() {
+                        self.stop_machines();
+                        return;
+                    }
+                }
+            });
+            let result = wait();
+            drop(over);
+            result
+        })
+    }
+
+    fn stop_machines(&self) {
+        let machines = std::iter::once(&self.here).chain(self.far_machine());
+        let asked: Vec<_> = machines
+            .filter_map(|machine| machine.start(STOP, &()).ok())
+            .collect();
+        for pending in asked {
+            // A machine that is gone has nothing left to stop.
+            let _ = pending.wait::<()>(STOP_WITHIN);
+        }
+    }
+}
+
+impl FarEnd {
+    fn machine(&self) -> Option<&Machine> {
+        match self {
+            Self::Wirespeed(machine) => Some(machine),
+            Self::Iperf3 { .. } | Self::Nothing => None,
+        }
+    }
+}
+
+fn resolve(here: &Machine, host: &str, port: u16) -> Result<IpAddr, MeasureError> {
+    let no_connection = |because: String| MeasureError::NoConnection {
+        machine: here.name().to_owned(),
+        server: format!("{host} port {port}"),
+        because,
+    };
+    (host, port)
+        .to_socket_addrs()
+        .map_err(|error| no_connection(error.to_string()))?
+        .next()
+        .map(|address| address.ip())
+        .ok_or_else(|| no_connection("the name has no address".to_owned()))
+}

@@ -1,0 +1,98 @@
+//! What an agent can do for a measurement, by name.
+
+use std::collections::BTreeSet;
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use serde::{Deserialize, Serialize};
+use wirespeed_facts::Scope;
+use wirespeed_reach::{Call, Operations};
+
+use crate::background::{Background, Running};
+use crate::echo::{self, EchoTrain};
+use crate::echo_watch::{self, EchoWatch};
+use crate::iperf3_client::{self, Iperf3Run};
+use crate::iperf3_server::{self, ServerStart, Servers};
+
+pub(crate) const SNAPSHOT: &str = "facts.snapshot";
+pub(crate) const COUNTERS: &str = "facts.counters";
+pub(crate) const ECHO: &str = "echo.train";
+pub(crate) const WATCH_START: &str = "echo.watch.start";
+pub(crate) const WATCH_FINISH: &str = "echo.watch.finish";
+pub(crate) const SERVER_START: &str = "iperf3.server.start";
+pub(crate) const SERVER_FINISH: &str = "iperf3.server.finish";
+pub(crate) const CLIENT: &str = "iperf3.client";
+pub(crate) const STOP: &str = "measure.stop";
+
+/// Names a piece of work started earlier.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Number {
+    pub(crate) number: u64,
+}
+
+#[derive(Default)]
+struct Agent {
+    running: Running,
+    servers: Servers,
+    watches: Background<BTreeSet<u32>>,
+}
+
+impl Agent {
+    /// A check for "nobody asked this call to end".
+    fn keep_going<'a>(&self, call: &'a Call) -> impl Fn() -> bool + Sync + use<'a> {
+        let stopped: Arc<AtomicBool> = self.running.register();
+        move || !call.cancelled() && !stopped.load(Ordering::SeqCst)
+    }
+}
+
+/// Adds the operations of this crate to an agent: facts, counters, echo trains and watches for them, iperf3
+/// servers and clients, and a way to end them all.
+pub fn register(operations: &mut Operations) {
+    let agent = Arc::new(Agent::default());
+
+    operations.add(SNAPSHOT, |scope: Scope, _: &Call| {
+        Ok::<_, Infallible>(wirespeed_facts::snapshot(&scope))
+    });
+    operations.add(COUNTERS, |scope: Scope, _: &Call| {
+        Ok::<_, Infallible>(wirespeed_facts::counters(&scope))
+    });
+
+    let me = Arc::clone(&agent);
+    operations.add(ECHO, move |train: EchoTrain, call: &Call| {
+        echo::run(&train, &me.keep_going(call))
+    });
+
+    let me = Arc::clone(&agent);
+    operations.add(WATCH_START, move |watch: EchoWatch, _: &Call| {
+        let socket = echo_watch::open(&watch)?;
+        me.watches.start(watch.token, move |finish| {
+            echo_watch::run(&socket, &watch, &|| finish.load(Ordering::SeqCst))
+        })
+    });
+    let me = Arc::clone(&agent);
+    operations.add(WATCH_FINISH, move |wanted: Number, _: &Call| {
+        me.watches.finish(wanted.number)
+    });
+
+    let me = Arc::clone(&agent);
+    operations.add(SERVER_START, move |wanted: ServerStart, _: &Call| {
+        iperf3_server::start(&me.servers, &wanted)
+    });
+    let me = Arc::clone(&agent);
+    operations.add(SERVER_FINISH, move |wanted: Number, _: &Call| {
+        me.servers.finish(wanted.number).and_then(|ended| ended)
+    });
+
+    let me = Arc::clone(&agent);
+    operations.add(CLIENT, move |run: Iperf3Run, call: &Call| {
+        iperf3_client::run(&run, &me.keep_going(call))
+    });
+
+    operations.add(STOP, move |(): (), _: &Call| {
+        agent.running.stop_all();
+        agent.servers.finish_all();
+        agent.watches.finish_all();
+        Ok::<_, Infallible>(())
+    });
+}
