@@ -18,7 +18,7 @@ pub(crate) enum ChildError {
     /// It was stopped at its time limit.
     #[error("{program} did not end within {limit:?}")]
     TimedOut { program: String, limit: Duration },
-    /// It ended with an error; its own words.
+    /// It ended with an error; the first line of its own words.
     #[error("{program} failed: {words}")]
     Failed { program: String, words: String },
     /// More output than expected.
@@ -77,7 +77,7 @@ pub(crate) fn output(
         (_, Ok(status)) if ended => {
             let words = errors
                 .recv_timeout(Duration::from_millis(100))
-                .map(|bytes| String::from_utf8_lossy(&bytes).trim().to_owned())
+                .map(|bytes| first_line(&bytes))
                 .unwrap_or_default();
             Err(ChildError::Failed {
                 program: program.to_owned(),
@@ -90,6 +90,11 @@ pub(crate) fn output(
         }
         _ => Err(timed_out()),
     }
+}
+
+fn first_line(bytes: &[u8]) -> String {
+    let text = String::from_utf8_lossy(bytes);
+    text.trim().lines().next().unwrap_or_default().to_owned()
 }
 
 /// Reads at most one byte more than `limit`, so that too much can be told from just enough.

@@ -35,8 +35,8 @@ pub(crate) fn udp_sockets(port: u16) -> Result<Vec<UdpSocket>, NetlinkError> {
         }));
     }
     // A socket table that changes while it is listed can show one socket twice.
-    sockets.sort_by_key(|socket| socket.inode);
-    sockets.dedup_by_key(|socket| socket.inode);
+    sockets.sort_by_key(|socket| (socket.inode, socket.local));
+    sockets.dedup_by_key(|socket| (socket.inode, socket.local));
     sockets.retain(|socket| socket.local.port() == port);
     Ok(sockets)
 }

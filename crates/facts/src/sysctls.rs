@@ -76,12 +76,23 @@ fn read(name: &str) -> Known<String> {
     match files::text(&path) {
         Ok(text) => Known::Value(text.split_whitespace().collect::<Vec<_>>().join(" ")),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Known::because(format!(
-            "{} does not exist here: this kernel lacks it, keeps it for the whole host and hides it in a network \
-             namespace, or its module is not loaded",
-            path.display()
+            "{name} is not shown here: {}",
+            if is_host_wide(name) {
+                "it belongs to the whole host and the kernel hides it in other network namespaces, or lacks it"
+            } else {
+                "this kernel lacks it, or its module is not loaded"
+            }
         )),
         Err(error) => Known::because(format!("could not read {}: {error}", path.display())),
     }
+}
+
+/// Only the host's first network namespace has these (newer kernels show `rmem_*` and `wmem_*` to the others,
+/// read-only).
+fn is_host_wide(name: &str) -> bool {
+    let own = ["net.core.somaxconn"];
+    let memory = ["net.ipv4.tcp_mem", "net.ipv4.udp_mem"];
+    memory.contains(&name) || (name.starts_with("net.core.") && !own.contains(&name))
 }
 
 #[cfg(test)]
@@ -102,6 +113,12 @@ mod tests {
         assert!(
             matches!(read("net.core.no_such_thing"), Known::Unknown(reason) if reason.contains("no_such_thing"))
         );
+    }
+
+    #[test]
+    fn a_host_wide_one_is_told_from_a_missing_one() {
+        assert!(is_host_wide("net.core.netdev_budget") && is_host_wide("net.ipv4.udp_mem"));
+        assert!(!is_host_wide("net.core.somaxconn") && !is_host_wide("net.ipv4.tcp_rmem"));
     }
 
     #[test]
