@@ -118,6 +118,34 @@ fn a_tunnel_is_seen_from_its_own_namespace_and_its_traffic_counted() {
 }
 
 #[test]
+fn a_learnt_path_mtu_is_the_routes_mtu() {
+    const TEST: &str = "a_learnt_path_mtu_is_the_routes_mtu";
+    if let Some(reason) = missing() {
+        return skipped(TEST, &reason);
+    }
+    let lab = Lab::new();
+    let [near, far] = &lab.ends;
+    lab.connect();
+    // Behind the far end lies a link with a smaller MTU; nobody answers there, but "fragmentation needed" comes back.
+    far.run("ip link add narrow mtu 1300 type veth peer name behind");
+    far.run("ip address add 203.0.113.2/24 dev narrow");
+    far.run("ip link set narrow up");
+    far.run("ip link set behind up");
+    far.run("echo 1 > /proc/sys/net/ipv4/ip_forward");
+    near.run("ip route add 203.0.113.0/24 via 192.168.77.2");
+    near.run(&format!(
+        "wg set IFACE peer {} endpoint 203.0.113.1:51820",
+        far.public_key
+    ));
+    near.run("ping -M do -s 1400 -c 2 -i 0.2 -W 1 203.0.113.1 || true");
+    let facts = near.inside(|| snapshot(&Scope::default()));
+    let outside = facts.routes.iter().find(|route| !route.inside).unwrap();
+    assert_eq!(outside.mtu, Some(1300));
+    assert_eq!(outside.gateway, Some("192.168.77.2".parse().unwrap()));
+    assert_eq!(outside.source, Some("192.168.77.1".parse().unwrap()));
+}
+
+#[test]
 fn a_socket_of_another_namespace_is_not_a_tunnel_here() {
     const TEST: &str = "a_socket_of_another_namespace_is_not_a_tunnel_here";
     if let Some(reason) = missing() {
