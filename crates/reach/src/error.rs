@@ -99,7 +99,7 @@ pub enum ReachError {
 
     /// The agent, or the ssh that leads to it, ended while it was needed.
     #[error(
-        "{machine}: the wirespeed agent there ended ({exit}){}",
+        "{machine}: the wirespeed agent there ended ({exit}){}; run this again, and if it repeats look into the system log there",
         crate::text::last_words(stderr)
     )]
     Died {

@@ -53,6 +53,21 @@ impl Reader {
         closed: impl Fn(&Place, Option<std::process::ExitStatus>, &[u8]) -> ReachError,
     ) -> ReachError {
         match end {
+            End::Foreign(beginning) => {
+                self.process.kill();
+                let advice = match self.place {
+                    Place::Ssh(_) => {
+                        "if that comes from a shell start-up file there, such as .bashrc, keep it from printing without a terminal; else name the right program"
+                    }
+                    _ => "name the right program",
+                };
+                ReachError::Rubbish {
+                    machine: self.place.to_string(),
+                    detail: format!(
+                        "not a wirespeed agent: the first thing it printed is \"{beginning}\"; {advice}"
+                    ),
+                }
+            }
             End::Rubbish(detail) => {
                 self.process.kill();
                 ReachError::Rubbish {
@@ -131,6 +146,9 @@ impl Waiting {
 #[derive(Debug)]
 enum End {
     Closed,
+    /// It began, as given here, with something else than a greeting.
+    Foreign(String),
+    /// A sentence about what came instead of a reply.
     Rubbish(String),
 }
 
@@ -145,12 +163,8 @@ fn read_hello(output: &mut impl BufRead) -> Result<Hello, End> {
             Err(_) => return Err(End::Closed),
         }
     };
-    let mut hello: Hello = serde_json::from_slice(&line).map_err(|_| {
-        End::Rubbish(format!(
-            "not a wirespeed agent: the first thing it printed is \"{}\"; if that comes from a shell start-up file there, such as .bashrc, keep it from printing without a terminal; else name the right program",
-            text::beginning(line.trim_ascii(), 120)
-        ))
-    })?;
+    let mut hello: Hello = serde_json::from_slice(&line)
+        .map_err(|_| End::Foreign(text::beginning(line.trim_ascii(), 120)))?;
     hello.host = text::beginning(hello.host.as_bytes(), 253);
     hello.netns = hello
         .netns
@@ -201,20 +215,17 @@ mod tests {
         let greeting =
             b"\r\n{\"wirespeed\":\"0.1.0\",\"protocol\":1,\"host\":\"a\",\"netns\":null}\n";
         assert_eq!(read_hello(&mut greeting.as_slice()).unwrap().host, "a");
-        let End::Rubbish(detail) =
+        let End::Foreign(beginning) =
             read_hello(&mut b"Welcome, \x1b[1mroot\n{}\n".as_slice()).unwrap_err()
         else {
-            panic!("a banner is rubbish");
+            panic!("a banner is no greeting");
         };
-        assert!(
-            detail.contains("Welcome, \\u{1b}[1mroot") && detail.contains(".bashrc"),
-            "{detail}"
-        );
+        assert_eq!(beginning, "Welcome, \\u{1b}[1mroot");
         assert!(matches!(read_hello(&mut b"".as_slice()), Err(End::Closed)));
         let blank = [b'\n'; 1000];
         assert!(matches!(
             read_hello(&mut blank.as_slice()),
-            Err(End::Rubbish(_))
+            Err(End::Foreign(_))
         ));
     }
 

@@ -59,10 +59,7 @@ fn a_program_that_prints_something_else() {
     );
     let script = Script::new("printf 'Welcome to \\033[31mnas\\033[0m\\n'; exec sleep 600");
     let error = refused(&script.options()).to_string();
-    assert!(
-        error.contains("Welcome to \\u{1b}[31mnas") && error.contains(".bashrc"),
-        "{error}"
-    );
+    assert!(error.contains("Welcome to \\u{1b}[31mnas"), "{error}");
     let script = Script::new("head -c 1000000 /dev/urandom; exec sleep 600");
     assert!(matches!(
         refused(&script.options()),
