@@ -8,6 +8,7 @@
 //! - **MTU**: an MTU on the *route* by which the direction leaves. The cable itself stays as wide as it is, since a veth
 //!   drops what arrives larger than its own MTU, and the other direction arrives there.
 //! - **Loss**: nftables' random match where packets are forwarded to that cable.
+//! - **MSS**: nftables lowers it in passing connections to what the route takes.
 //! - **ICMP**: the road's own errors are dropped on their way out, back to the sender.
 //! - **Delay**: what comes in by a cable is routed through a device that holds it, and comes back to be routed again. The
 //!   device is a looped veth pair with the kernel's netem, or a TUN with the emulator behind it (see [`crate::emulator`]).
@@ -128,6 +129,9 @@ fn filter(runner: &Runner, lab: &Lab, lanes: &[Lane; 2]) -> Result<(), LabError>
                 "oifname \"{back}\" icmp type {{ destination-unreachable, time-exceeded }} counter drop"
             );
         }
+    }
+    if lab.scenario.road.clamp_mss {
+        forward.push_str("tcp flags syn tcp option maxseg size set rt mtu\n");
     }
     let mut text = String::new();
     if !forward.is_empty() || !output.is_empty() {

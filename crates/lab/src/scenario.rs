@@ -85,6 +85,9 @@ pub struct Road {
     pub up: Way,
     /// From the second end (server, gw2) to the first; wins over `both`.
     pub down: Way,
+    /// The road lowers the MSS that TCP connections announce to what fits its MTU, as most access routers do: then
+    /// plain TCP never meets the narrow place, and a tunnel does.
+    pub clamp_mss: bool,
     /// The road translates the first end's address.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub nat: Option<Nat>,
