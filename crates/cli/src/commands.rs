@@ -3,3 +3,4 @@
 pub(crate) mod agent;
 pub(crate) mod explain;
 pub(crate) mod lab;
+pub(crate) mod test;

@@ -79,7 +79,19 @@ impl From<MeasureError> for Failure {
         if matches!(error, MeasureError::Stopped) {
             return Self::interrupted();
         }
-        Self::from_message(Exit::Unmeasured, machine_of(&error), &error.to_string())
+        let mut failure =
+            Self::from_message(Exit::Unmeasured, machine_of(&error), &error.to_string());
+        if let MeasureError::NoSuchInterface { known, .. }
+        | MeasureError::WhichInterface { known, .. } = &error
+        {
+            failure.text.todo = match known.as_slice() {
+                [] => "run wirespeed where the tunnel is (in its network namespace: ip netns exec NAME wirespeed …), \
+                       and as root"
+                    .to_owned(),
+                names => format!("choose among {}", names.join(", ")),
+            };
+        }
+        failure
     }
 }
 

@@ -1,7 +1,10 @@
 //! The options that say where the other end of the tunnel is.
 
 use clap::Args;
-use wirespeed_reach::{OpenOptions, Place};
+use wirespeed_measure::{Ends, FarEnd, Overrides, Stop};
+use wirespeed_reach::{Machine, OpenOptions, Place};
+
+use crate::failure::Failure;
 
 /// Where the other end is, and what is what at it.
 #[derive(Debug, Clone, Args)]
@@ -16,11 +19,21 @@ pub(crate) struct FarOptions {
     pub(crate) far: Option<Place>,
 
     /// The wirespeed program at the other end: a name in its PATH, or a path.
-    #[arg(long, value_name = "PROGRAM", default_value = "wirespeed", requires = "far")]
+    #[arg(
+        long,
+        value_name = "PROGRAM",
+        default_value = "wirespeed",
+        requires = "far"
+    )]
     pub(crate) far_program: String,
 
     /// A further option for ssh, such as `-i` or `KEYFILE`; repeatable.
-    #[arg(long, value_name = "OPTION", allow_hyphen_values = true, requires = "far")]
+    #[arg(
+        long,
+        value_name = "OPTION",
+        allow_hyphen_values = true,
+        requires = "far"
+    )]
     pub(crate) ssh_option: Vec<String>,
 
     /// Public key of the peer to look at, when the interface has several.
@@ -37,6 +50,32 @@ pub(crate) struct FarOptions {
 }
 
 impl FarOptions {
+    /// Opens both machines and finds out which peer and which addresses are meant.
+    pub(crate) fn ends(&self, interface: Option<&str>, stop: &Stop) -> Result<Ends, Failure> {
+        let options = self.open_options();
+        let here = Machine::open(&Place::Here, &options)?;
+        let far = match &self.far {
+            None => FarEnd::Nothing,
+            Some(Place::Iperf3 { host, port }) => FarEnd::Iperf3 {
+                host: host.clone(),
+                port: *port,
+            },
+            Some(place) => FarEnd::Wirespeed(Machine::open(place, &options)?),
+        };
+        let overrides = Overrides {
+            peer: self.peer.clone(),
+            bare_address: self.bare_address,
+            tunnel_address: self.tunnel_address,
+        };
+        Ok(Ends::discover_stoppable(
+            here,
+            far,
+            interface,
+            &overrides,
+            stop.clone(),
+        )?)
+    }
+
     /// How machines are opened.
     pub(crate) fn open_options(&self) -> OpenOptions {
         OpenOptions {
@@ -45,5 +84,56 @@ impl FarOptions {
             ..OpenOptions::default()
         }
     }
+
+    /// The options as they were typed, for the commands that the answer suggests: ` --far netns:b`.
+    pub(crate) fn as_typed(&self) -> String {
+        let mut typed = String::new();
+        let mut put = |option: &str, value: &str| {
+            typed.push(' ');
+            typed.push_str(option);
+            typed.push(' ');
+            typed.push_str(&quoted(value));
+        };
+        if let Some(far) = &self.far {
+            put("--far", &far.to_string());
+            if self.far_program != "wirespeed" {
+                put("--far-program", &self.far_program);
+            }
+        }
+        for option in &self.ssh_option {
+            put("--ssh-option", option);
+        }
+        if let Some(peer) = &self.peer {
+            put("--peer", peer);
+        }
+        if let Some(address) = self.bare_address {
+            put("--bare-address", &address.to_string());
+        }
+        if let Some(address) = self.tunnel_address {
+            put("--tunnel-address", &address.to_string());
+        }
+        typed
+    }
 }
 
+/// A word as a shell takes it whole.
+fn quoted(word: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=@%+,".contains(c);
+    if !word.is_empty() && word.chars().all(plain) {
+        word.to_owned()
+    } else {
+        format!("'{}'", word.replace('\'', "'\\''"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_survive_a_shell() {
+        assert_eq!(quoted("ssh://root@nas:22"), "ssh://root@nas:22");
+        assert_eq!(quoted("it's; rm -rf"), "'it'\\''s; rm -rf'");
+        assert_eq!(quoted(""), "''");
+    }
+}

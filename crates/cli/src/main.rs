@@ -3,14 +3,18 @@
 mod commands;
 mod exit;
 mod failure;
+mod far;
+mod files;
 mod interrupt;
+mod numbers;
 mod terminal;
+mod whole;
 
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
-use crate::commands::{agent, explain, lab};
+use crate::commands::{agent, explain, lab, test};
 use crate::exit::Exit;
 use crate::failure::Failure;
 
@@ -37,6 +41,7 @@ Exit codes:
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    Test(test::Arguments),
     Explain(explain::Arguments),
     Lab(lab::Arguments),
     /// Serve another wirespeed on standard input and output.
@@ -56,13 +61,30 @@ fn main() -> ExitCode {
         Ok(exit) => exit.into(),
         Err(failure) => {
             terminal::complain(&failure.sentence());
+            if let Some(command) = arguments.command.with_json()
+                && failure.exit != Exit::Interrupted
+            {
+                // The exit code tells of the failure even when standard output is gone.
+                let _ = terminal::print_json(&failure.record(command));
+            }
             failure.exit.into()
+        }
+    }
+}
+
+impl Command {
+    /// The schema's name, when the user asked for JSON.
+    fn with_json(&self) -> Option<&'static str> {
+        match self {
+            Self::Test(arguments) if arguments.show.json => Some("test"),
+            _ => None,
         }
     }
 }
 
 fn run(command: &Command) -> Result<Exit, Failure> {
     match command {
+        Command::Test(arguments) => test::run(arguments),
         Command::Explain(arguments) => explain::run(arguments),
         Command::Lab(arguments) => lab::run(arguments),
         Command::Agent => agent::run(),

@@ -5,38 +5,54 @@ use std::time::Duration;
 /// A rate in bit/s: `300mbit`, `1.5gbit`, `300Mbit/s`, `64kbit`, or a bare number of bit/s.
 pub(crate) fn rate(text: &str) -> Result<f64, String> {
     let lower = text.trim().to_ascii_lowercase();
-    let unit_at = lower.find(|c: char| c.is_ascii_alphabetic()).unwrap_or(lower.len());
+    let unit_at = lower
+        .find(|c: char| c.is_ascii_alphabetic())
+        .unwrap_or(lower.len());
     let (number, unit) = lower.split_at(unit_at);
     let factor = match unit.trim_end_matches("/s") {
         "" | "bit" => 1.0,
         "k" | "kbit" => 1e3,
         "m" | "mbit" => 1e6,
         "g" | "gbit" => 1e9,
-        _ => return Err(format!("{unit:?} is no unit of a rate; write it like 300mbit, 1.5gbit or 64kbit")),
+        _ => {
+            return Err(format!(
+                "{unit:?} is no unit of a rate; write it like 300mbit, 1.5gbit or 64kbit"
+            ));
+        }
     };
     match number.trim().parse::<f64>() {
         Ok(number) if number.is_finite() && number > 0.0 => Ok(number * factor),
-        _ => Err(format!("{text:?} is no rate above zero; write it like 300mbit, 1.5gbit or 64kbit")),
+        _ => Err(format!(
+            "{text:?} is no rate above zero; write it like 300mbit, 1.5gbit or 64kbit"
+        )),
     }
 }
 
 /// A time: `90s`, `10m`, `1h`, or a bare number of seconds.
 pub(crate) fn duration(text: &str) -> Result<Duration, String> {
     let lower = text.trim().to_ascii_lowercase();
-    let unit_at = lower.find(|c: char| c.is_ascii_alphabetic()).unwrap_or(lower.len());
+    let unit_at = lower
+        .find(|c: char| c.is_ascii_alphabetic())
+        .unwrap_or(lower.len());
     let (number, unit) = lower.split_at(unit_at);
     let factor = match unit {
         "" | "s" => 1.0,
         "m" | "min" => 60.0,
         "h" => 3600.0,
-        _ => return Err(format!("{unit:?} is no unit of time; write it like 90s, 10m or 1h")),
+        _ => {
+            return Err(format!(
+                "{unit:?} is no unit of time; write it like 90s, 10m or 1h"
+            ));
+        }
     };
     match number.trim().parse::<f64>() {
         Ok(number) if number > 0.0 => Duration::try_from_secs_f64(number * factor)
             .ok()
             .filter(|time| *time <= Duration::from_secs(7 * 24 * 3600))
             .ok_or_else(|| format!("{text:?} is too long; a week is the most")),
-        _ => Err(format!("{text:?} is no time above zero; write it like 90s, 10m or 1h")),
+        _ => Err(format!(
+            "{text:?} is no time above zero; write it like 90s, 10m or 1h"
+        )),
     }
 }
 
@@ -44,7 +60,9 @@ pub(crate) fn duration(text: &str) -> Result<Duration, String> {
 pub(crate) fn streams(text: &str) -> Result<u32, String> {
     match text.trim().parse() {
         Ok(streams @ 1..=128) => Ok(streams),
-        _ => Err(format!("{text:?} is no number of streams between 1 and 128")),
+        _ => Err(format!(
+            "{text:?} is no number of streams between 1 and 128"
+        )),
     }
 }
 

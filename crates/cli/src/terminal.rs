@@ -3,6 +3,7 @@
 use std::io::{self, IsTerminal, Write};
 use std::time::Duration;
 
+use clap::Args;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde::Serialize;
 use terminal_size::{Width, terminal_size};
@@ -11,6 +12,30 @@ use wirespeed_report::Look;
 
 use crate::exit::Exit;
 use crate::failure::Failure;
+
+/// How the answer is shown.
+#[derive(Debug, Clone, Args)]
+#[command(next_help_heading = "The answer")]
+pub(crate) struct Show {
+    /// Print one JSON object instead of text; nothing else goes to standard output.
+    #[arg(long)]
+    pub(crate) json: bool,
+
+    /// No progress bar.
+    #[arg(short, long)]
+    pub(crate) quiet: bool,
+
+    /// Every figure behind the answer.
+    #[arg(short, long, action = clap::ArgAction::Count)]
+    pub(crate) verbose: u8,
+}
+
+impl Show {
+    /// With details?
+    pub(crate) fn details(&self) -> bool {
+        self.verbose > 0
+    }
+}
 
 /// Columns where there is no terminal to ask.
 const COLUMNS_ELSEWHERE: usize = 100;

@@ -2,14 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use wirespeed_facts::{Facts, Implementation, Known};
 use wirespeed_measure::{Comparison, Direction, Protocol};
 
 use crate::record::TestRecord;
 
 /// The difference of two records.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Against {
     /// When the earlier record was taken, seconds since the Unix epoch.
     pub then_at: f64,
@@ -20,7 +20,7 @@ pub struct Against {
 }
 
 /// One comparison then and now.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Change {
     /// Who sends.
     pub direction: Direction,
@@ -39,7 +39,7 @@ pub struct Change {
 }
 
 /// The figures of one comparison, bit/s and ratios.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Figures {
     /// Outside the tunnel.
     pub bare: Option<f64>,
@@ -54,7 +54,7 @@ pub struct Figures {
 }
 
 /// One fact that differs.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Difference {
     /// `here` or `far`.
     pub machine: String,

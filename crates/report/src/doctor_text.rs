@@ -1,7 +1,7 @@
 //! The doctor's answer in the terminal: the verdict and the worst findings on one screen, everything else
 //! with `-v`.
 
-use wirespeed_doctor::{EvidenceLine, FarKind, Finding, Severity, Verdict};
+use wirespeed_doctor::{EvidenceLine, Finding, Severity, Verdict};
 use wirespeed_measure::Direction;
 
 use crate::look::{Look, clean, columns};
@@ -14,8 +14,8 @@ const SHOWN_IN_FULL: usize = 3;
 /// Checks that could not be made shown without `-v`.
 const NOT_CHECKED_SHOWN: usize = 4;
 
-/// The doctor's answer.
-pub fn doctor(record: &DoctorRecord, look: &Look) -> String {
+/// The doctor's answer. `far_options` are those the user gave (` --far ssh://…`), for the commands it suggests.
+pub fn doctor(record: &DoctorRecord, far_options: &str, look: &Look) -> String {
     let mut out = String::new();
     out.push_str(&headline(record, look));
     out.push_str(&measured_text::road(&record.measurements.comparisons, look));
@@ -27,7 +27,7 @@ pub fn doctor(record: &DoctorRecord, look: &Look) -> String {
     for (index, finding) in roots.iter().enumerate() {
         out.push('\n');
         if index < SHOWN_IN_FULL || look.details {
-            out.push_str(&full(finding, record, look));
+            out.push_str(&full(finding, record, far_options, look));
         } else {
             out.push_str(&title(finding, look));
         }
@@ -128,7 +128,7 @@ fn title(finding: &Finding, look: &Look) -> String {
     )
 }
 
-fn full(finding: &Finding, record: &DoctorRecord, look: &Look) -> String {
+fn full(finding: &Finding, record: &DoctorRecord, far_options: &str, look: &Look) -> String {
     let mut out = title(finding, look);
     out.push_str(&look.paragraph(2, &clean(&finding.because)));
     let shown = if look.details {
@@ -150,10 +150,8 @@ fn full(finding: &Finding, record: &DoctorRecord, look: &Look) -> String {
         .any(|remedy| !remedy.changes.is_empty())
     {
         let command = format!(
-            "wirespeed tune {}{} --only {}",
-            record.interface,
-            far_option(record),
-            finding.code
+            "wirespeed tune {}{far_options} --only {}",
+            record.interface, finding.code
         );
         out.push_str(&look.hanging("  fix       ", 12, &command));
     }
@@ -182,14 +180,6 @@ fn full(finding: &Finding, record: &DoctorRecord, look: &Look) -> String {
         &format!("wirespeed explain {}", finding.code),
     ));
     out
-}
-
-/// ` --far …` is known to the caller only; what can be said here is that one belongs there.
-fn far_option(record: &DoctorRecord) -> &'static str {
-    match record.far_kind {
-        FarKind::Nothing => "",
-        FarKind::Wirespeed | FarKind::Iperf3 => " --far …",
-    }
 }
 
 fn evidence_line(line: &EvidenceLine) -> String {

@@ -114,22 +114,27 @@ fn loaded(comparison: &Comparison, via: Via) -> Option<f64> {
         .max_by(f64::total_cmp)
 }
 
+/// `upload TCP, 10 streams`.
+pub(crate) fn title(comparison: &Comparison) -> String {
+    format!(
+        "{} {}, {} {}",
+        direction_word(comparison.direction),
+        protocol_word(comparison.protocol),
+        comparison.streams,
+        if comparison.streams == 1 {
+            "stream"
+        } else {
+            "streams"
+        }
+    )
+}
+
 /// Pairs, remarks and counters of every comparison.
 pub(crate) fn comparisons(comparisons: &[Comparison], look: &Look) -> String {
     let mut out = String::new();
     for comparison in comparisons {
         out.push('\n');
-        let title = format!(
-            "{} {}{}",
-            direction_word(comparison.direction),
-            protocol_word(comparison.protocol),
-            if comparison.streams == 1 {
-                ", 1 stream".to_owned()
-            } else {
-                streams_clause(comparison.streams)
-            }
-        );
-        out.push_str(&look.bold(&title));
+        out.push_str(&look.bold(&title(comparison)));
         out.push('\n');
         if !comparison.pairs.is_empty() {
             let rows: Vec<Vec<String>> = comparison

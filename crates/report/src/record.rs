@@ -9,6 +9,8 @@ use wirespeed_doctor::{
 use wirespeed_facts::{Facts, Known};
 use wirespeed_measure::{Comparison, NotMeasured, PathMtu, RttSummary, TunnelSweep};
 
+use crate::diff::Against;
+
 /// Name and version of a record's shape. A field that is added keeps the version; one that changes its
 /// meaning or goes away raises it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -65,6 +67,32 @@ pub struct TestRecord {
     pub comparisons: Vec<Comparison>,
     /// What was meant to be measured and was not.
     pub not_measured: Vec<NotMeasured>,
+    /// The difference to the record of `--against`.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub against: Option<Against>,
+}
+
+/// A tunnel that carries this share of the bare path is healthy over one hop ("WireGuard Performance Tuning",
+/// section Testing).
+const HEALTHY_RATIO: f64 = 0.9;
+
+impl TestRecord {
+    /// The verdict on comparisons: `findings` when the whole interval of one lies below [`HEALTHY_RATIO`], so
+    /// that noise is no finding; `unmeasured` when no ratio is known.
+    pub fn verdict_on(comparisons: &[Comparison]) -> Verdict {
+        let mut verdict = Verdict::Unmeasured;
+        for comparison in comparisons {
+            let Some(ratio) = comparison.ratio else {
+                continue;
+            };
+            let best = comparison.ratio_high.map_or(ratio, |high| high.max(ratio));
+            if best < HEALTHY_RATIO {
+                return Verdict::Findings;
+            }
+            verdict = Verdict::Healthy;
+        }
+        verdict
+    }
 }
 
 /// Everything the doctor measured.

@@ -42,12 +42,8 @@ pub fn test(record: &TestRecord, look: &Look) -> String {
     out.push_str(&measured_text::road(&record.comparisons, look));
     for comparison in &record.comparisons {
         for remark in &comparison.remarks {
-            let lead = format!(
-                "{}, {}: ",
-                measured_text::direction_word(comparison.direction),
-                comparison.streams
-            );
-            out.push_str(&look.hanging("  note  ", 8, &clean(&format!("{lead}{remark}"))));
+            let lead = measured_text::title(comparison);
+            out.push_str(&look.hanging("  note  ", 8, &clean(&format!("{lead}: {remark}"))));
         }
     }
     if !record.not_measured.is_empty() {

@@ -1,0 +1,292 @@
+//! What can be said of the program without a tunnel: help, pages, wrong input, exit codes, the shape of errors.
+
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+const PROGRAM: &str = env!("CARGO_BIN_EXE_wirespeed");
+
+fn run(arguments: &[&str]) -> Output {
+    Command::new(PROGRAM)
+        .args(arguments)
+        .env_remove("COLUMNS")
+        .output()
+        .expect("the program starts")
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8(bytes.to_vec()).expect("output is UTF-8")
+}
+
+fn code(output: &Output) -> i32 {
+    output.status.code().expect("the program ends by itself")
+}
+
+/// One sentence on standard error, no debug output, nothing on standard output.
+fn assert_one_sentence(output: &Output) {
+    let complaint = text(&output.stderr);
+    let lines: Vec<&str> = complaint.lines().collect();
+    assert_eq!(lines.len(), 1, "{complaint}");
+    assert!(lines[0].starts_with("wirespeed: "), "{complaint}");
+    for machine_speak in ["Error(", "Os {", "panicked", "Some(", "None"] {
+        assert!(!complaint.contains(machine_speak), "{complaint}");
+    }
+    assert!(output.stdout.is_empty(), "{}", text(&output.stdout));
+}
+
+fn skip(test: &str, reason: &str) {
+    let line = format!("SKIPPED {test}: {reason}");
+    eprintln!("{line}");
+    if let Some(path) = std::env::var_os("WIRESPEED_SKIPS") {
+        use std::io::Write;
+        let file = std::fs::OpenOptions::new()
+            .append(true)
+            .create(true)
+            .open(path);
+        if let Ok(mut file) = file {
+            // A summary that can't be written must not fail a test that was skipped.
+            let _ = writeln!(file, "{line}");
+        }
+    }
+}
+
+fn is_root() -> bool {
+    std::fs::read_to_string("/proc/self/status").is_ok_and(|status| {
+        status
+            .lines()
+            .any(|line| line.starts_with("Uid:") && line.split_whitespace().nth(2) == Some("0"))
+    })
+}
+
+fn setpriv() -> bool {
+    Command::new("setpriv").arg("--version").output().is_ok()
+}
+
+/// The program where `nobody` can run it, and the command that runs it as `nobody` with an empty `PATH`.
+fn as_nobody(program: &Path) -> Command {
+    let mut command = Command::new("setpriv");
+    command
+        .args([
+            "--reuid=65534",
+            "--regid=65534",
+            "--clear-groups",
+            "--no-new-privs",
+            "--",
+        ])
+        .arg(program);
+    command.env("PATH", "/nonexistent");
+    command
+}
+
+fn public_copy(directory: &tempfile::TempDir) -> PathBuf {
+    std::fs::set_permissions(directory.path(), std::fs::Permissions::from_mode(0o755))
+        .expect("chmod");
+    let copy = directory.path().join("wirespeed");
+    std::fs::copy(PROGRAM, &copy).expect("copy");
+    copy
+}
+
+#[test]
+fn help_and_pages_need_neither_root_nor_any_program() {
+    if !is_root() {
+        let help = Command::new(PROGRAM)
+            .arg("--help")
+            .env("PATH", "/nonexistent")
+            .output()
+            .expect("starts");
+        assert!(help.status.success());
+        return;
+    }
+    let Some(setpriv) = ["/usr/bin/setpriv", "/bin/setpriv"]
+        .into_iter()
+        .find(|path| Path::new(path).exists())
+    else {
+        return skip(
+            "help_and_pages_need_neither_root_nor_any_program",
+            "setpriv is missing",
+        );
+    };
+    let directory = tempfile::tempdir().expect("tempdir");
+    let copy = public_copy(&directory);
+    for arguments in [
+        &["--help"][..],
+        &["--version"],
+        &["doctor", "--help"],
+        &["test", "--help"],
+        &["tune", "--help"],
+        &["tune", "undo", "--help"],
+        &["lab", "up", "--help"],
+        &["lab", "list"],
+        &["explain"],
+        &["explain", "socket-overflow"],
+    ] {
+        let mut command = Command::new(setpriv);
+        let output = command
+            .args(as_nobody(&copy).get_args())
+            .args(arguments)
+            .env("PATH", "/nonexistent")
+            .output()
+            .expect("setpriv starts");
+        assert!(
+            output.status.success(),
+            "{arguments:?}: {}",
+            text(&output.stderr)
+        );
+        assert!(!output.stdout.is_empty(), "{arguments:?}");
+        assert!(
+            output.stderr.is_empty(),
+            "{arguments:?}: {}",
+            text(&output.stderr)
+        );
+    }
+}
+
+#[test]
+fn every_command_has_an_example_in_its_help() {
+    for command in ["doctor", "test", "tune", "explain", "lab"] {
+        let help = text(&run(&[command, "--help"]).stdout);
+        assert!(help.contains("Example"), "{command}: {help}");
+    }
+    let help = text(&run(&["--help"]).stdout);
+    for hidden in ["agent", "tune-watch", "lab-emulator"] {
+        assert!(!help.contains(hidden), "{hidden} is not for people: {help}");
+    }
+}
+
+#[test]
+fn a_page_is_shown_and_an_unknown_code_is_wrong_usage() {
+    let page = run(&["explain", "mtu-exceeds-path"]);
+    assert_eq!(code(&page), 0);
+    assert!(text(&page.stdout).contains("ip link set wg0 mtu"));
+    let unknown = run(&["explain", "gremlins"]);
+    assert_eq!(code(&unknown), 2);
+    assert_one_sentence(&unknown);
+    assert!(text(&unknown.stderr).contains("wirespeed explain"));
+}
+
+#[test]
+fn output_to_a_file_has_no_colours() {
+    for arguments in [
+        &["explain"][..],
+        &["explain", "bufferbloat"],
+        &["lab", "list"],
+    ] {
+        assert!(
+            !text(&run(arguments).stdout).contains('\u{1b}'),
+            "{arguments:?}"
+        );
+    }
+}
+
+#[test]
+fn wrong_input_is_wrong_usage() {
+    for arguments in [
+        &["doktor"][..],
+        &["doctor", "wg0", "--far", "telnet://nas"],
+        &["doctor", "wg0", "--far", "ssh://-oProxyCommand=reboot"],
+        &["doctor", "wg0", "--expect", "fast"],
+        &["doctor", "wg0", "--bare-address", "nas"],
+        &["test", "wg0", "--streams", "0"],
+        &["test", "wg0", "--streams", "1,many"],
+        &["test", "wg0", "--direction", "sideways"],
+        &["test", "wg0", "--protocol", "sctp"],
+        &["test", "wg0", "--rate", "-5mbit"],
+        &["test", "wg0", "--protocol", "udp"],
+        &["tune", "wg0", "--confirm-within", "soon"],
+        &["tune", "wg0", "--only", "gremlins"],
+        &["lab", "up", "no-such-scenario"],
+        &["lab", "up", "healthy", "--name", "Not A Name"],
+        &["lab", "up", "healthy", "--tunnel", "openvpn"],
+        &["lab", "exec", "client"],
+        &["explain", "a", "b"],
+    ] {
+        let output = run(arguments);
+        assert_eq!(code(&output), 2, "{arguments:?}: {}", text(&output.stderr));
+        assert!(output.stdout.is_empty(), "{arguments:?}");
+        assert!(!output.stderr.is_empty(), "{arguments:?}");
+    }
+}
+
+#[test]
+fn an_unknown_interface_is_one_sentence_and_one_object() {
+    let plain = run(&["doctor", "nosuchwg", "--quiet"]);
+    assert_eq!(code(&plain), 3, "{}", text(&plain.stderr));
+    assert_one_sentence(&plain);
+    assert!(text(&plain.stderr).contains("nosuchwg"));
+
+    for command in ["doctor", "test", "tune"] {
+        let output = run(&[command, "nosuchwg", "--json", "--quiet"]);
+        assert_eq!(code(&output), 3, "{command}: {}", text(&output.stderr));
+        let record: Value = serde_json::from_slice(&output.stdout).expect("one JSON object");
+        assert_eq!(record["schema"]["name"], format!("wirespeed.{command}"));
+        assert_eq!(record["schema"]["version"], 1);
+        assert_eq!(record["verdict"], "unmeasured");
+        for field in ["what", "where", "todo"] {
+            let words = record["error"][field].as_str().expect(field);
+            assert!(!words.is_empty(), "{command}: {record}");
+        }
+    }
+}
+
+#[test]
+fn without_root_it_says_so() {
+    if !is_root() || !setpriv() {
+        return skip(
+            "without_root_it_says_so",
+            "only root with setpriv can become nobody",
+        );
+    }
+    let directory = tempfile::tempdir().expect("tempdir");
+    let copy = public_copy(&directory);
+    let output = as_nobody(&copy)
+        .args(["lab", "up", "healthy"])
+        .env("PATH", std::env::var_os("PATH").unwrap_or_default())
+        .output()
+        .expect("setpriv starts");
+    assert_eq!(code(&output), 3);
+    assert!(
+        text(&output.stderr).contains("root"),
+        "{}",
+        text(&output.stderr)
+    );
+}
+
+#[test]
+fn files_that_are_no_records_are_named() {
+    let directory = tempfile::tempdir().expect("tempdir");
+    let missing = directory.path().join("missing.json");
+    let broken = directory.path().join("broken.json");
+    std::fs::write(&broken, "{\"schema\": 5}").expect("write");
+    for path in [&missing, &broken] {
+        let path = path.to_str().expect("UTF-8");
+        for arguments in [
+            &["doctor", "--from", path][..],
+            &["test", "nosuchwg", "--against", path],
+        ] {
+            let output = run(arguments);
+            assert_eq!(code(&output), 3, "{arguments:?}: {}", text(&output.stderr));
+            assert_one_sentence(&output);
+            assert!(
+                text(&output.stderr).contains(path),
+                "{arguments:?}: {}",
+                text(&output.stderr)
+            );
+        }
+    }
+}
+
+#[test]
+fn an_agent_whose_client_goes_away_ends() {
+    let start = Instant::now();
+    let output = Command::new(PROGRAM)
+        .arg("agent")
+        .stdin(std::process::Stdio::null())
+        .output()
+        .expect("starts");
+    assert!(output.status.success());
+    assert!(text(&output.stdout).contains("\"protocol\""));
+    assert!(start.elapsed() < Duration::from_secs(10));
+}
