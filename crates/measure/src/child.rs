@@ -158,6 +158,11 @@ mod tests {
         let pid = thread::spawn(|| {
             let child = shell("exec sleep 60");
             let pid = child.child.id();
+            // From here on setpriv has done its work.
+            let name = format!("/proc/{pid}/comm");
+            while std::fs::read_to_string(&name).is_ok_and(|name| name.trim() != "sleep") {
+                thread::sleep(Duration::from_millis(1));
+            }
             // Leaked on purpose: only the thread's end can kill it now.
             std::mem::forget(child);
             pid

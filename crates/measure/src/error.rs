@@ -158,6 +158,20 @@ pub enum MeasureError {
         /// Why.
         because: String,
     },
+    /// Nothing comes back through the tunnel.
+    #[error(
+        "{interface} on {machine}: peer {peer} does not answer through the tunnel; {because}; is it up at the other end, and its port reachable?"
+    )]
+    TunnelSilent {
+        /// Machine.
+        machine: String,
+        /// Interface.
+        interface: String,
+        /// Public key of the peer.
+        peer: String,
+        /// What is known of the reason.
+        because: String,
+    },
     /// The user (or a caller) asked to stop.
     #[error("stopped before the measurement was done")]
     Stopped,

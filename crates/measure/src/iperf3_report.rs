@@ -375,6 +375,8 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(ProptestConfig::with_cases(64))]
+
         #[test]
         fn damaged_reports_never_panic(name in prop::sample::select(vec!["client_upload10", "server_udp_upload", "client_busy"]),
                                        cuts in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..8)) {

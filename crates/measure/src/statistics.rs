@@ -210,6 +210,9 @@ mod tests {
     }
 
     proptest! {
+        // Each case is thousands of resamples.
+        #![proptest_config(ProptestConfig::with_cases(24))]
+
         #[test]
         fn the_interval_holds_the_estimate(values in prop::collection::vec(-1e12..1e12f64, 2..30), seed: u64) {
             let estimate = bootstrap_median(&values, seed).unwrap();
