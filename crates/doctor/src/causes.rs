@@ -12,6 +12,7 @@ mod one_core_bound;
 mod path_slow;
 mod socket_overflow;
 
+pub(crate) use congestion_control::{sender_uses, suspected as congestion_suspected};
 use wirespeed_measure::Direction;
 
 use crate::finding::Check;
@@ -54,10 +55,7 @@ pub(crate) fn explains(evidence: &Evidence, cause: &Finding, effect: &Finding) -
 }
 
 /// Is something already known that explains a slow tunnel in this direction: MTU, a full socket, a busy processor?
-///
-/// What the driver asks before it spends time on a congestion-control trial, and what that check asks before it
-/// believes one.
-pub(crate) fn explained(evidence: &Evidence, direction: Direction) -> Option<&'static str> {
+fn explained(evidence: &Evidence, direction: Direction) -> Option<&'static str> {
     if crate::mtu::excess(evidence, direction).is_some() {
         return Some(mtu_exceeds_path::CODE);
     }

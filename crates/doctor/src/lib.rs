@@ -1,11 +1,13 @@
 //! Evidence to findings: why a WireGuard tunnel is slow, and what would help.
 //!
 //! [`judge`] is a pure function from [`Evidence`] to a [`Diagnosis`]; the causes it knows are one file each in
-//! `causes/`, named by their stable code. A check never runs a load; a load never judges.
+//! `causes/`, named by their stable code. [`investigate`] collects the evidence. A check never runs a load; a load never
+//! judges.
 
 mod causes;
 mod cores;
 mod finding;
+mod investigate;
 mod judge;
 mod model;
 mod mtu;
@@ -15,5 +17,6 @@ mod properties;
 mod testing;
 mod view;
 
+pub use investigate::{Options, investigate};
 pub use judge::{codes, judge};
 pub use model::*;

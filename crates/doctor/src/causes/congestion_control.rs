@@ -72,7 +72,15 @@ pub(crate) fn suspected(evidence: &Evidence, direction: Direction) -> bool {
         && super::explained(evidence, direction).is_none()
 }
 
-/// What the sender uses: as the load tells, else its default.
+/// What the sender uses: as the loads tell, else its default.
+pub(crate) fn sender_uses(evidence: &Evidence, direction: Direction) -> Option<String> {
+    used(
+        evidence,
+        direction,
+        &evidence.samples(direction, Via::Tunnel),
+    )
+}
+
 fn used(evidence: &Evidence, direction: Direction, samples: &[&Sample]) -> Option<String> {
     samples
         .iter()
