@@ -14,7 +14,7 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
-use crate::commands::{agent, explain, lab, test};
+use crate::commands::{agent, doctor, explain, lab, test};
 use crate::exit::Exit;
 use crate::failure::Failure;
 
@@ -41,6 +41,7 @@ Exit codes:
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    Doctor(doctor::Arguments),
     Test(test::Arguments),
     Explain(explain::Arguments),
     Lab(lab::Arguments),
@@ -76,6 +77,7 @@ impl Command {
     /// The schema's name, when the user asked for JSON.
     fn with_json(&self) -> Option<&'static str> {
         match self {
+            Self::Doctor(arguments) if arguments.show.json => Some("doctor"),
             Self::Test(arguments) if arguments.show.json => Some("test"),
             _ => None,
         }
@@ -84,6 +86,7 @@ impl Command {
 
 fn run(command: &Command) -> Result<Exit, Failure> {
     match command {
+        Command::Doctor(arguments) => doctor::run(arguments),
         Command::Test(arguments) => test::run(arguments),
         Command::Explain(arguments) => explain::run(arguments),
         Command::Lab(arguments) => lab::run(arguments),

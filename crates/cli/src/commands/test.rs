@@ -5,9 +5,9 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use clap::{Args, ValueEnum};
 use wirespeed_doctor::{End, FarKind, Verdict};
-use wirespeed_facts::Known;
 use wirespeed_measure::{
-    ComparePlan, Comparison, Direction, Ends, FarEnd, MeasureError, NotMeasured, Progress, Protocol,
+    ComparePlan, Comparison, Direction, Ends, FarEnd, MeasureError, NotMeasured, Progress,
+    Protocol, Via,
 };
 use wirespeed_report::{MachineRecord, Schema, TestRecord, diff};
 
@@ -19,6 +19,9 @@ use crate::{files, interrupt, numbers, terminal};
 
 /// What `--quick` may take in all, before the ends are closed and the answer is printed.
 const QUICK_BUDGET: Duration = Duration::from_secs(25);
+/// Echo requests without load, and seconds between them.
+const IDLE_REQUESTS: u32 = 10;
+const IDLE_INTERVAL: f64 = 0.05;
 /// The shortest time in which a quick comparison can take its pairs.
 const QUICK_LEAST: Duration = Duration::from_secs(3);
 
@@ -136,6 +139,9 @@ fn measure(
     started_at: f64,
     bar: &dyn Progress,
 ) -> Result<TestRecord, Failure> {
+    ends.check_tunnel()?;
+    let idle = |via| ends.idle_rtt(via, IDLE_REQUESTS, IDLE_INTERVAL).into();
+    let (idle_rtt_bare, idle_rtt_tunnel) = (idle(Via::Bare), idle(Via::Tunnel));
     let mut not_measured = Vec::new();
     let plans = plans(arguments);
     let began = Instant::now();
@@ -180,8 +186,8 @@ fn measure(
         interface: ends.interface.clone(),
         far_kind: far_kind(ends),
         machines: machines(ends),
-        idle_rtt_bare: Known::because("not probed"),
-        idle_rtt_tunnel: Known::because("not probed"),
+        idle_rtt_bare,
+        idle_rtt_tunnel,
         comparisons,
         not_measured,
         against: None,

@@ -1,0 +1,106 @@
+//! `wirespeed doctor`: what is wrong, worst first.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use wirespeed_doctor::{Diagnosis, Evidence, Options, Verdict, investigate, judge};
+use wirespeed_report::DoctorRecord;
+
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::far::FarOptions;
+use crate::{files, interrupt, numbers, terminal};
+
+/// Find out why the tunnel is slow: observe, probe, load, and say what is wrong, worst first. Changes nothing.
+///
+/// Every finding shows the counter, file or probe it rests on. What could not be checked is listed with the reason, and
+/// so is what people try that would not help here.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  wirespeed doctor wg0 --far ssh://root@nas
+  wirespeed doctor wg0 --far ssh://root@nas --quick
+  wirespeed doctor wg0 --far ssh://root@nas --expect 300mbit
+  wirespeed doctor wg0 --far iperf3://nas.example.org      when wirespeed can't run there
+  wirespeed doctor wg0                                     what this side alone can know
+  wirespeed doctor wg0 --far ssh://root@nas --record slow.json
+  wirespeed doctor --from slow.json                        judge a recording, on any machine")]
+pub(crate) struct Arguments {
+    /// The WireGuard interface; may be left out when there is exactly one.
+    interface: Option<String>,
+
+    /// Under 45 seconds: shorter samples, so wider intervals.
+    #[arg(long)]
+    quick: bool,
+
+    /// What you expect of the line: 300mbit, 1.5gbit.
+    #[arg(long, value_name = "RATE", value_parser = numbers::rate)]
+    expect: Option<f64>,
+
+    /// Write everything that was measured to a file, for --from.
+    #[arg(long, value_name = "FILE")]
+    record: Option<PathBuf>,
+
+    /// Judge a recording instead of measuring.
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["interface", "quick", "record", "far", "peer"])]
+    from: Option<PathBuf>,
+
+    #[command(flatten)]
+    far: FarOptions,
+
+    #[command(flatten)]
+    pub(crate) show: terminal::Show,
+}
+
+pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
+    let evidence = match &arguments.from {
+        Some(path) => {
+            let mut evidence: Evidence = files::read_json(
+                path,
+                "a recording of wirespeed doctor",
+                "wirespeed doctor --record FILE makes one",
+            )?;
+            evidence.expected_rate = arguments.expect.or(evidence.expected_rate);
+            evidence
+        }
+        None => measure(arguments)?,
+    };
+    if let Some(path) = &arguments.record {
+        files::write(path, &terminal::json(&evidence)?)?;
+    }
+    let diagnosis = judge(&evidence);
+    show(&evidence, &diagnosis, arguments)?;
+    Ok(match diagnosis.verdict {
+        Verdict::Healthy => Exit::Done,
+        Verdict::Findings => Exit::Findings,
+        Verdict::Unmeasured => Exit::Unmeasured,
+    })
+}
+
+fn measure(arguments: &Arguments) -> Result<Evidence, Failure> {
+    let stop = interrupt::stop_soon()?;
+    let bar = terminal::Bar::new(arguments.show.quiet);
+    let ends = arguments.far.ends(arguments.interface.as_deref(), &stop)?;
+    let options = Options {
+        quick: arguments.quick,
+        expect: arguments.expect,
+        ..Options::default()
+    };
+    let evidence = investigate(&ends, &options, &bar)?;
+    bar.finish();
+    Ok(evidence)
+}
+
+fn show(evidence: &Evidence, diagnosis: &Diagnosis, arguments: &Arguments) -> Result<(), Failure> {
+    let record = DoctorRecord::new(evidence, diagnosis);
+    if arguments.show.json {
+        terminal::print_json(&record)
+    } else {
+        let look = terminal::look(arguments.show.details());
+        terminal::print(&wirespeed_report::doctor(
+            &record,
+            &arguments.far.as_typed(),
+            &look,
+        ))
+    }
+}
