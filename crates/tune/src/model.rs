@@ -1,8 +1,8 @@
 //! Experiments and their outcome.
 
 use serde::{Deserialize, Serialize};
-use wirespeed_doctor::{End, Goal};
-use wirespeed_measure::Sample;
+use wirespeed_doctor::{Diagnosis, End, Goal};
+use wirespeed_measure::{NotMeasured, Sample};
 use wirespeed_settings::{Setting, Value};
 
 use crate::journal::PutBack;
@@ -25,7 +25,7 @@ pub struct ChangeMade {
 /// A quantity that must not get worse.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Guard {
-    /// `loaded-rtt`, `goodput`, `drops`, `cpu-per-byte`, `retransmits`.
+    /// `loaded-rtt`, `goodput`, `drops`, `cpu-per-byte`.
     pub name: String,
     /// Median without the change.
     pub before: f64,
@@ -33,7 +33,9 @@ pub struct Guard {
     pub after: f64,
     /// Unit of both.
     pub unit: String,
-    /// Held?
+    /// Like with like? `false` when the load before was another one (a tunnel that stalled fills no queue).
+    pub comparable: bool,
+    /// Held? True when not comparable.
     pub held: bool,
 }
 
@@ -72,6 +74,44 @@ pub struct Experiment {
     pub why: String,
     /// Every sample, A B A B ….
     pub samples: Vec<Sample>,
+}
+
+/// The tunnel at one moment of a tune, by the diagnosis made then.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Stage {
+    /// `before`, or the code of the finding whose remedy was kept just before.
+    pub label: String,
+    /// Goodput through the tunnel in bit/s, the median of the best load.
+    pub upload: Option<f64>,
+    /// The other direction.
+    pub download: Option<f64>,
+    /// Median RTT through the tunnel while it was loaded, in seconds; the worse direction.
+    pub loaded_rtt: Option<f64>,
+    /// Codes of the findings that stood, worst first, without consequences.
+    pub findings: Vec<String>,
+}
+
+/// What a tune did.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Outcome {
+    /// The tunnel's interface here.
+    pub interface: String,
+    /// Every remedy tried, in order.
+    pub experiments: Vec<Experiment>,
+    /// The tunnel before, and after each remedy that was kept.
+    pub stages: Vec<Stage>,
+    /// The changes in force now.
+    pub kept: Vec<ChangeMade>,
+    /// Seconds until they are put back unless confirmed (`wirespeed tune confirm`); `None` when nothing was kept.
+    pub confirm_within: Option<f64>,
+    /// Findings whose remedies were not tried, and why.
+    pub not_tried: Vec<NotMeasured>,
+    /// Why it ended before all was tried; `None` = nothing was left to try.
+    pub ended_early: Option<String>,
+    /// What an earlier tune had left behind and was put back first, with the machine's name.
+    pub recovered: Vec<(String, PutBack)>,
+    /// The last diagnosis.
+    pub diagnosis: Diagnosis,
 }
 
 /// What a machine knows of its tune (`wirespeed tune status`).

@@ -1,0 +1,539 @@
+//! The tune itself: diagnose → try the remedy of the worst finding → keep or put back → diagnose again.
+
+use std::time::{Duration, Instant};
+
+use wirespeed_doctor::{Change, Diagnosis, End, Evidence, Finding, Goal, Remedy};
+use wirespeed_measure::statistics::median;
+use wirespeed_measure::{
+    Comparison, Direction, Ends, Load, NotMeasured, Progress, Protocol, Sample, Via,
+};
+use wirespeed_settings::Setting;
+
+use crate::decision::{Decision, Trial, decide};
+use crate::hands::Hands;
+use crate::{ChangeMade, Experiment, Outcome, PutBack, Stage, TuneError};
+
+/// Overhead of one load: start, end, counters, switch.
+const LOAD_OVERHEAD: f64 = 1.0;
+/// Findings about sizes concern both directions, whichever showed it.
+const SIZE_CODES: [&str; 3] = ["mtu-exceeds-path", "mtu-below-path", "icmp-black-hole"];
+
+/// How a tune is run.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Options {
+    /// Pairs of each experiment, at least 5 for a proof.
+    pub pairs: u32,
+    /// Pairs at most, where a gain is likely and not yet proved.
+    pub pairs_most: u32,
+    /// Seconds of one load after its warm-up.
+    pub seconds: f64,
+    /// Seconds thrown away before.
+    pub warm_up: f64,
+    /// Parallel connections.
+    pub streams: u32,
+    /// No experiment is begun that would end after this.
+    pub budget: Duration,
+    /// Time to confirm what was kept.
+    pub confirm_within: Duration,
+    /// Codes of the findings to mend; empty = all.
+    pub only: Vec<String>,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            pairs: 5,
+            pairs_most: 9,
+            seconds: 3.0,
+            warm_up: 1.0,
+            streams: 4,
+            budget: Duration::from_secs(15 * 60),
+            confirm_within: Duration::from_secs(10 * 60),
+            only: Vec::new(),
+        }
+    }
+}
+
+/// Tunes the tunnel between two ends. `diagnose` investigates and judges; it is called at the beginning and after
+/// every remedy that was kept.
+///
+/// When this returns `Ok`, the changes in `kept` are in force and the watchdogs wait for them to be confirmed; when it
+/// returns `Err`, everything was put back, or the watchdogs are about to.
+///
+/// # Errors
+/// When another tune is at work, a machine or the first diagnosis fails, or it was stopped.
+pub fn tune(
+    ends: &Ends,
+    options: &Options,
+    diagnose: &mut dyn FnMut() -> Result<(Evidence, Diagnosis), TuneError>,
+    progress: &dyn Progress,
+) -> Result<Outcome, TuneError> {
+    let interface = ends.interface.clone();
+    let mut stage_of =
+        || diagnose().map(|(evidence, diagnosis)| (Figures::of(&evidence), diagnosis));
+    drive(ends, interface, options, &mut stage_of, progress)
+}
+
+pub(crate) fn drive(
+    hands: &dyn Hands,
+    interface: String,
+    options: &Options,
+    diagnose: &mut dyn FnMut() -> Result<(Figures, Diagnosis), TuneError>,
+    progress: &dyn Progress,
+) -> Result<Outcome, TuneError> {
+    let mut tuner = Tuner {
+        hands,
+        options,
+        progress,
+        started: Instant::now(),
+        tried: Vec::new(),
+        kept: Vec::new(),
+        experiments: Vec::new(),
+        not_tried: Vec::new(),
+    };
+    let recovered = tuner.begin()?;
+    let mut run = tuner
+        .run(diagnose)
+        .inspect_err(|error| undo_all(hands, &error.to_string()))?;
+    if let Err(error) = tuner.hand_over() {
+        undo_all(hands, &error.to_string());
+        tuner.nothing_kept(&error.to_string());
+        run.ended_early = Some(format!("everything was put back: {error}"));
+    }
+    let confirm_within = (!tuner.kept.is_empty()).then_some(options.confirm_within.as_secs_f64());
+    progress.step("done", 1.0, 0.0);
+    Ok(Outcome {
+        interface,
+        experiments: tuner.experiments,
+        stages: run.stages,
+        kept: tuner.kept,
+        confirm_within,
+        not_tried: tuner.not_tried,
+        ended_early: run.ended_early,
+        recovered,
+        diagnosis: run.diagnosis,
+    })
+}
+
+/// The machines changes can be made on.
+fn ends_of(hands: &dyn Hands) -> Vec<End> {
+    [End::Here, End::Far]
+        .into_iter()
+        .filter(|end| hands.reachable(*end).is_some())
+        .collect()
+}
+
+fn undo_all(hands: &dyn Hands, why: &str) {
+    for end in ends_of(hands) {
+        // The watchdog does it where we can't.
+        let _reported = hands.undo(end, why);
+    }
+}
+
+/// What a stage shows of a diagnosis.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Figures {
+    pub(crate) upload: Option<f64>,
+    pub(crate) download: Option<f64>,
+    pub(crate) loaded_rtt: Option<f64>,
+}
+
+impl Figures {
+    fn of(evidence: &Evidence) -> Self {
+        let tcp = || {
+            evidence
+                .comparisons
+                .iter()
+                .filter(|comparison| comparison.protocol == Protocol::Tcp)
+        };
+        let best = |direction: Direction| {
+            tcp()
+                .filter(|comparison| comparison.direction == direction)
+                .map(|comparison| comparison.tunnel)
+                .max_by(f64::total_cmp)
+        };
+        let rtt = |comparison: &Comparison| {
+            let medians: Vec<f64> = comparison
+                .of(Via::Tunnel)
+                .filter_map(|sample| sample.loaded_rtt.as_ref()?.median)
+                .collect();
+            median(&medians)
+        };
+        Self {
+            upload: best(Direction::Upload),
+            download: best(Direction::Download),
+            loaded_rtt: tcp().filter_map(rtt).max_by(f64::total_cmp),
+        }
+    }
+}
+
+struct Tuner<'a> {
+    hands: &'a dyn Hands,
+    options: &'a Options,
+    progress: &'a dyn Progress,
+    started: Instant,
+    /// Code and knobs of every remedy tried; the same knob is not tried twice for the same finding.
+    tried: Vec<(String, Vec<(End, Setting)>)>,
+    kept: Vec<ChangeMade>,
+    experiments: Vec<Experiment>,
+    not_tried: Vec<NotMeasured>,
+}
+
+struct Run {
+    stages: Vec<Stage>,
+    diagnosis: Diagnosis,
+    ended_early: Option<String>,
+}
+
+impl Tuner<'_> {
+    fn run(
+        &mut self,
+        diagnose: &mut dyn FnMut() -> Result<(Figures, Diagnosis), TuneError>,
+    ) -> Result<Run, TuneError> {
+        self.report("diagnosing");
+        let (figures, diagnosis) = diagnose()?;
+        let mut run = Run {
+            stages: vec![stage("before", figures, &diagnosis)],
+            diagnosis,
+            ended_early: None,
+        };
+        loop {
+            if self.hands.stopped() {
+                return Err(TuneError::Stopped);
+            }
+            let Some((finding, remedy)) = self.next(&run.diagnosis) else {
+                return Ok(run);
+            };
+            let needed = self.seconds_of(&finding);
+            if self.left() < needed {
+                run.ended_early = Some(format!(
+                    "the time is spent: the experiment for {} takes about {needed:.0} s; give more with a larger budget",
+                    finding.code
+                ));
+                return Ok(run);
+            }
+            self.tried.push((finding.code.clone(), knobs(&remedy)));
+            match self.experiment(&finding, &remedy) {
+                Ok(false) => {}
+                Ok(true) => {
+                    self.report("diagnosing again");
+                    let (figures, diagnosis) = diagnose()?;
+                    run.stages.push(stage(&finding.code, figures, &diagnosis));
+                    run.diagnosis = diagnosis;
+                }
+                Err(TuneError::Stopped) => return Err(TuneError::Stopped),
+                Err(error) => {
+                    // What was proved before stays; if the watchdog has put it back, handing it over will say so.
+                    self.not_tried.push(NotMeasured {
+                        what: finding.code.clone(),
+                        because: error.to_string(),
+                    });
+                    run.ended_early = Some(format!(
+                        "the experiment for {} failed: {error}",
+                        finding.code
+                    ));
+                    return Ok(run);
+                }
+            }
+        }
+    }
+
+    /// The worst finding with a remedy that was not tried and can be.
+    fn next(&mut self, diagnosis: &Diagnosis) -> Option<(Finding, Remedy)> {
+        let only = &self.options.only;
+        let findings = diagnosis.findings.iter().filter(|finding| {
+            finding.consequence_of.is_none() && (only.is_empty() || only.contains(&finding.code))
+        });
+        for finding in findings {
+            for remedy in finding
+                .remedies
+                .iter()
+                .filter(|remedy| !remedy.changes.is_empty())
+            {
+                let known = (finding.code.clone(), knobs(remedy));
+                if self.tried.contains(&known) {
+                    continue;
+                }
+                match remedy
+                    .changes
+                    .iter()
+                    .find(|change| self.hands.reachable(change.end).is_none())
+                {
+                    None => return Some((finding.clone(), remedy.clone())),
+                    Some(change) => {
+                        self.tried.push(known);
+                        self.not_tried.push(NotMeasured {
+                            what: format!("{}: {}", finding.code, remedy.title),
+                            because: format!(
+                                "it changes {} at the far end, where wirespeed does not run (--far ssh://…)",
+                                change.setting.describe()
+                            ),
+                        });
+                    }
+                }
+            }
+        }
+        None
+    }
+
+    /// A B A B …; ends with the remedy in force when it is kept, and put back when it is not.
+    fn experiment(&mut self, finding: &Finding, remedy: &Remedy) -> Result<bool, TuneError> {
+        let directions = directions(finding);
+        let mut trials: Vec<Trial> = Vec::new();
+        let mut samples = Vec::new();
+        let mut made: Vec<ChangeMade> = Vec::new();
+        let decision = loop {
+            let what = format!("{}: pair {}", finding.code, trials.len() + 1);
+            let mut side = |tuner: &Self, name: &str| -> Result<Vec<Sample>, TuneError> {
+                tuner.report(&format!("{what}, {name}"));
+                tuner.hands.settle()?;
+                let taken = directions
+                    .iter()
+                    .map(|&direction| tuner.hands.sample(&tuner.load(direction)))
+                    .collect::<Result<Vec<_>, _>>()?;
+                samples.extend(taken.iter().cloned());
+                Ok(taken)
+            };
+            let pair = side(self, "as it was").and_then(|a| {
+                self.apply(remedy, &mut made)?;
+                Ok(Trial {
+                    a,
+                    b: side(self, "changed")?,
+                })
+            });
+            match pair {
+                Ok(pair) => trials.push(pair),
+                Err(error) => {
+                    // What can't be put back here, the watchdog puts back.
+                    let _reported = self.revert(&made);
+                    return Err(error);
+                }
+            }
+            let decision = decide(remedy.goal, &trials);
+            let taken = trials.len() as u32;
+            let enough = taken >= self.options.pairs.max(2);
+            let more = decision.open
+                && taken < self.options.pairs_most
+                && self.left() > self.seconds_of_pair(finding);
+            if enough && !more {
+                break decision;
+            }
+            self.revert(&made)?;
+        };
+        if !decision.kept {
+            self.revert(&made)?;
+        }
+        let kept = decision.kept;
+        self.experiments
+            .push(record(finding, remedy, decision, &made, samples));
+        if kept {
+            for change in made {
+                // A knob kept before keeps its first value as the one to go back to.
+                if let Some(earlier) = self
+                    .kept
+                    .iter_mut()
+                    .find(|earlier| earlier.end == change.end && earlier.setting == change.setting)
+                {
+                    earlier.after = change.after;
+                } else {
+                    self.kept.push(change);
+                }
+            }
+        }
+        Ok(kept)
+    }
+
+    fn apply(&self, remedy: &Remedy, made: &mut Vec<ChangeMade>) -> Result<(), TuneError> {
+        made.clear();
+        for Change {
+            end,
+            setting,
+            value,
+        } in &remedy.changes
+        {
+            let applied = self.hands.apply(*end, setting, value)?;
+            made.push(ChangeMade {
+                end: *end,
+                host: self.hands.reachable(*end).unwrap_or_default(),
+                setting: setting.clone(),
+                before: applied.before,
+                after: applied.after,
+            });
+        }
+        Ok(())
+    }
+
+    /// Back to how it was before this experiment, newest first. A knob that an earlier experiment has kept goes back
+    /// to the value kept, and stays in the journal with its very first.
+    fn revert(&self, made: &[ChangeMade]) -> Result<(), TuneError> {
+        for change in made.iter().rev() {
+            let kept = self
+                .kept
+                .iter()
+                .any(|earlier| earlier.end == change.end && earlier.setting == change.setting);
+            if kept {
+                self.hands
+                    .apply(change.end, &change.setting, &change.before)?;
+            } else {
+                self.hands.revert(change.end, &change.setting)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn begin(&self) -> Result<Vec<(String, PutBack)>, TuneError> {
+        // Longer than everything can take: the last resort of a machine whose other side is silently gone.
+        let trial_seconds = self.options.budget.as_secs_f64() * 2.0 + 300.0;
+        let mut recovered = Vec::new();
+        for end in ends_of(self.hands) {
+            match self.hands.begin(end, trial_seconds) {
+                Ok(found) => {
+                    let name = self.hands.reachable(end).unwrap_or_default();
+                    recovered.extend(found.into_iter().map(|outcome| (name.clone(), outcome)));
+                }
+                Err(error) => {
+                    if end == End::Far {
+                        let _reported = self.hands.undo(End::Here, "the far end could not begin");
+                    }
+                    return Err(error);
+                }
+            }
+        }
+        Ok(recovered)
+    }
+
+    /// The experiments are over: the watchdogs wait for the user.
+    fn hand_over(&mut self) -> Result<(), TuneError> {
+        let within = self.options.confirm_within.as_secs_f64();
+        for end in ends_of(self.hands) {
+            let settings = self
+                .kept
+                .iter()
+                .filter(|change| change.end == end)
+                .map(|change| change.setting.clone())
+                .collect();
+            self.hands.keep(end, settings, within)?;
+        }
+        Ok(())
+    }
+
+    /// What was kept has been put back after all.
+    fn nothing_kept(&mut self, why: &str) {
+        self.kept.clear();
+        for experiment in self
+            .experiments
+            .iter_mut()
+            .filter(|experiment| experiment.kept)
+        {
+            experiment.kept = false;
+            experiment.why = format!("{}; put back afterwards: {why}", experiment.why);
+        }
+    }
+
+    fn load(&self, direction: Direction) -> Load {
+        Load {
+            via: Via::Tunnel,
+            direction,
+            protocol: Protocol::Tcp,
+            streams: self.options.streams,
+            seconds: self.options.seconds,
+            warm_up: self.options.warm_up,
+            congestion_control: None,
+            rate: None,
+        }
+    }
+
+    fn seconds_of_pair(&self, finding: &Finding) -> f64 {
+        let one = self.options.seconds + self.options.warm_up + LOAD_OVERHEAD;
+        one * 2.0 * directions(finding).len() as f64
+    }
+
+    fn seconds_of(&self, finding: &Finding) -> f64 {
+        self.seconds_of_pair(finding) * f64::from(self.options.pairs)
+    }
+
+    fn left(&self) -> f64 {
+        self.options
+            .budget
+            .saturating_sub(self.started.elapsed())
+            .as_secs_f64()
+    }
+
+    fn report(&self, what: &str) {
+        let all = self.options.budget.as_secs_f64().max(1.0);
+        let done = self.started.elapsed().as_secs_f64() / all;
+        self.progress.step(what, done.min(1.0), self.left());
+    }
+}
+
+fn knobs(remedy: &Remedy) -> Vec<(End, Setting)> {
+    remedy
+        .changes
+        .iter()
+        .map(|change| (change.end, change.setting.clone()))
+        .collect()
+}
+
+fn directions(finding: &Finding) -> Vec<Direction> {
+    match finding.direction {
+        Some(direction) if !SIZE_CODES.contains(&finding.code.as_str()) => vec![direction],
+        _ => vec![Direction::Upload, Direction::Download],
+    }
+}
+
+fn stage(label: &str, figures: Figures, diagnosis: &Diagnosis) -> Stage {
+    Stage {
+        label: label.to_owned(),
+        upload: figures.upload,
+        download: figures.download,
+        loaded_rtt: figures.loaded_rtt,
+        findings: diagnosis
+            .findings
+            .iter()
+            .filter(|finding| finding.consequence_of.is_none())
+            .map(|finding| finding.code.clone())
+            .collect(),
+    }
+}
+
+fn record(
+    finding: &Finding,
+    remedy: &Remedy,
+    decision: Decision,
+    made: &[ChangeMade],
+    samples: Vec<Sample>,
+) -> Experiment {
+    let hosts: Vec<&str> = made.iter().map(|change| change.host.as_str()).collect();
+    let setting = made.first().map_or_else(String::new, |change| {
+        format!("{} on {}", change.setting.describe(), hosts.join(", "))
+    });
+    let both = remedy.goal == Goal::Goodput && directions(finding).len() > 1;
+    Experiment {
+        code: finding.code.clone(),
+        setting,
+        before: made
+            .first()
+            .map(|change| change.before.clone())
+            .unwrap_or_default(),
+        after: made
+            .first()
+            .map(|change| change.after.clone())
+            .unwrap_or_default(),
+        changes: made.to_vec(),
+        goal: remedy.goal,
+        unit: decision.unit.to_owned(),
+        measured_before: decision.before,
+        measured_after: decision.after,
+        gain: decision.gain.map_or(0.0, |gain| gain.value),
+        gain_low: decision.gain.map_or(0.0, |gain| gain.low),
+        gain_high: decision.gain.map_or(0.0, |gain| gain.high),
+        guards: decision.guards,
+        kept: decision.kept,
+        why: if both {
+            format!("{} (mean of both directions)", decision.why)
+        } else {
+            decision.why
+        },
+        samples,
+    }
+}
