@@ -210,7 +210,11 @@ impl Journal {
                 let change = &mut self.changes[at];
                 change.remember(&after);
                 change.applied = true;
-                self.save(place)?;
+                if let Err(error) = self.save(place) {
+                    // What can't be recorded is not left in force.
+                    let _reported = self.changes[at].put_back();
+                    return Err(error);
+                }
                 Ok((now, after))
             }
             Err(error) => {
@@ -293,5 +297,196 @@ impl Change {
             before: self.before.clone(),
             result,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process::Command;
+
+    use nix::sched::{CloneFlags, unshare};
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_journal_survives_the_disk() {
+        let directory = tempfile::tempdir().unwrap();
+        let place = Place::within(directory.path().to_owned()).unwrap();
+        let mut journal = Journal::new("wg0", Some("10.0.0.2".parse().unwrap()), 600.0);
+        journal.changes.push(Change {
+            setting: mtu(),
+            before: json!(1420),
+            ours: vec![json!(1340)],
+            applied: true,
+        });
+        for phase in [
+            Phase::Experimenting,
+            Phase::Kept { until: 12.5 },
+            Phase::Confirmed { at: 1.7e9 },
+            Phase::Undone {
+                at: 1.7e9,
+                why: "nobody confirmed in time".to_owned(),
+                outcomes: vec![journal.changes[0].put_back()],
+            },
+        ] {
+            journal.phase = phase;
+            journal.save(&place).unwrap();
+            assert_eq!(Journal::load(&place.journal()).unwrap().unwrap(), journal);
+        }
+    }
+
+    #[test]
+    fn a_journal_that_makes_no_sense_is_an_error_and_none_is_none() {
+        let directory = tempfile::tempdir().unwrap();
+        let place = Place::within(directory.path().to_owned()).unwrap();
+        assert_eq!(Journal::load(&place.journal()).unwrap(), None);
+        let mut newer = Journal::new("wg0", None, 1.0);
+        newer.version = 2;
+        let newer = serde_json::to_string(&newer).unwrap();
+        for text in ["", "{", "[]", "\u{0}", &newer] {
+            place.replace(&place.journal(), text.as_bytes()).unwrap();
+            let error = Journal::load(&place.journal()).unwrap_err().to_string();
+            assert!(error.contains("before you remove it"), "{error}");
+        }
+    }
+
+    /// What the disk and the kernel look like when the program dies at each point of one change.
+    #[test]
+    fn whoever_comes_after_a_crash_puts_back_what_was_really_changed() {
+        in_namespace(
+            "whoever_comes_after_a_crash_puts_back_what_was_really_changed",
+            |place| {
+                let crashed = |ours: &[Value], now: u32| {
+                    let mut journal = Journal::new("ws0", None, 60.0);
+                    journal.changes.push(Change {
+                        setting: mtu(),
+                        before: json!(1500),
+                        ours: ours.to_vec(),
+                        applied: false,
+                    });
+                    mtu().write(&json!(now)).unwrap();
+                    let outcomes = journal.undo(place, "test").unwrap();
+                    (outcomes[0].result.clone(), mtu().read().unwrap())
+                };
+                // Old value written, knob not turned yet.
+                assert_eq!(
+                    crashed(&[json!(1340)], 1500),
+                    (PutBackResult::PutBack, json!(1500))
+                );
+                // Turned, not marked as applied.
+                assert_eq!(
+                    crashed(&[json!(1340)], 1340),
+                    (PutBackResult::PutBack, json!(1500))
+                );
+                // Turned a second time to another value, of which only the intention is on disk.
+                assert_eq!(
+                    crashed(&[json!(1340), json!(1300)], 1340),
+                    (PutBackResult::PutBack, json!(1500))
+                );
+                assert_eq!(
+                    crashed(&[json!(1340), json!(1300)], 1300),
+                    (PutBackResult::PutBack, json!(1500))
+                );
+                // Turned by somebody else since.
+                let theirs = PutBackResult::ChangedByOthers {
+                    now: "1400".to_owned(),
+                };
+                assert_eq!(crashed(&[json!(1340)], 1400), (theirs, json!(1400)));
+            },
+        );
+    }
+
+    #[test]
+    fn the_first_value_is_the_one_to_go_back_to() {
+        in_namespace("the_first_value_is_the_one_to_go_back_to", |place| {
+            let mut journal = Journal::new("ws0", None, 60.0);
+            for value in [1340, 1300, 1340, 1280] {
+                journal.apply(place, &mtu(), &json!(value)).unwrap();
+                let on_disk = Journal::load(&place.journal()).unwrap().unwrap();
+                assert_eq!(
+                    (on_disk.changes.len(), &on_disk.changes[0].before),
+                    (1, &json!(1500))
+                );
+                assert!(on_disk.changes[0].applied);
+            }
+            let outcome = journal.revert(place, &mtu()).unwrap().unwrap();
+            assert_eq!(outcome.result, PutBackResult::PutBack);
+            assert_eq!(mtu().read().unwrap(), json!(1500));
+            assert!(
+                Journal::load(&place.journal())
+                    .unwrap()
+                    .unwrap()
+                    .changes
+                    .is_empty()
+            );
+            assert_eq!(journal.revert(place, &mtu()).unwrap(), None);
+        });
+    }
+
+    #[test]
+    fn a_change_that_fails_leaves_nothing_and_a_link_that_is_gone_is_gone() {
+        in_namespace("a_change_that_fails_leaves_nothing", |place| {
+            let mut journal = Journal::new("ws0", None, 60.0);
+            assert!(journal.apply(place, &mtu(), &json!("large")).is_err());
+            assert!(journal.changes.is_empty());
+            assert_eq!(mtu().read().unwrap(), json!(1500));
+            journal.apply(place, &mtu(), &json!(1340)).unwrap();
+            run(&["link", "del", "ws0"]);
+            assert_eq!(
+                journal.undo(place, "test").unwrap()[0].result,
+                PutBackResult::Gone
+            );
+        });
+    }
+
+    #[test]
+    fn a_journal_that_can_not_be_written_changes_nothing() {
+        in_namespace(
+            "a_journal_that_can_not_be_written_changes_nothing",
+            |place| {
+                std::fs::create_dir(place.journal()).unwrap();
+                let mut journal = Journal::new("ws0", None, 60.0);
+                let error = journal
+                    .apply(place, &mtu(), &json!(1340))
+                    .unwrap_err()
+                    .to_string();
+                assert!(error.contains("nothing was changed"), "{error}");
+                assert_eq!(mtu().read().unwrap(), json!(1500));
+            },
+        );
+    }
+
+    fn mtu() -> Setting {
+        Setting::LinkMtu {
+            interface: "ws0".to_owned(),
+        }
+    }
+
+    /// A thread in a network namespace of its own, with a veth pair ws0–ws1.
+    fn in_namespace(test: &'static str, body: impl FnOnce(&Place) + Send + 'static) {
+        let thread = std::thread::spawn(move || {
+            if let Err(error) = unshare(CloneFlags::CLONE_NEWNET) {
+                crate::testing::skip(test, &format!("no network namespace: {error}"));
+                return;
+            }
+            run(&["link", "add", "ws0", "type", "veth", "peer", "name", "ws1"]);
+            let directory = tempfile::tempdir().unwrap();
+            body(&Place::within(directory.path().to_owned()).unwrap());
+        });
+        if let Err(panic) = thread.join() {
+            std::panic::resume_unwind(panic);
+        }
+    }
+
+    fn run(arguments: &[&str]) {
+        assert!(
+            Command::new("ip")
+                .args(arguments)
+                .status()
+                .unwrap()
+                .success(),
+            "{arguments:?}"
+        );
     }
 }

@@ -34,6 +34,10 @@ impl Place {
     pub(crate) fn own() -> Result<Self, TuneError> {
         let directory = std::env::var_os("WIRESPEED_STATE")
             .map_or_else(|| PathBuf::from(DEFAULT_DIRECTORY), PathBuf::from);
+        Self::within(directory)
+    }
+
+    pub(crate) fn within(directory: PathBuf) -> Result<Self, TuneError> {
         DirBuilder::new()
             .recursive(true)
             .mode(0o700)
@@ -285,4 +289,92 @@ fn private_file(path: &Path, doing: &'static str) -> Result<File, TuneError> {
 
 fn sync_directory(directory: &Path) -> io::Result<()> {
     File::open(directory)?.sync_all()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_tune_at_a_time_and_the_second_learns_who() {
+        let directory = tempfile::tempdir().unwrap();
+        let place = Place::within(directory.path().join("state")).unwrap();
+        let mode = fs::metadata(directory.path().join("state"))
+            .unwrap()
+            .permissions()
+            .mode();
+        assert_eq!(mode & 0o777, 0o700);
+        assert!(!place.held());
+        let lock = place.lock("process 1 on wg0").unwrap();
+        assert!(place.held());
+        let refused = place.lock("process 2 on wg0").unwrap_err().to_string();
+        assert!(refused.contains("process 1 on wg0"), "{refused}");
+        drop(lock);
+        assert!(!place.held());
+        drop(place.lock("process 3 on wg0").unwrap());
+    }
+
+    #[test]
+    fn journals_are_replaced_whole_and_archived_in_order() {
+        let directory = tempfile::tempdir().unwrap();
+        let place = Place::within(directory.path().to_owned()).unwrap();
+        for number in 0..12 {
+            place
+                .replace(&place.journal(), format!("{number}").as_bytes())
+                .unwrap();
+            place.archive().unwrap();
+        }
+        let mode = fs::metadata(&place.archived()[0])
+            .unwrap()
+            .permissions()
+            .mode();
+        assert_eq!(mode & 0o777, 0o600);
+        let contents: Vec<String> = place
+            .archived()
+            .iter()
+            .map(|path| fs::read_to_string(path).unwrap())
+            .collect();
+        let wanted: Vec<String> = (0..12).map(|number| number.to_string()).collect();
+        assert_eq!(contents, wanted);
+        assert_eq!(
+            Place::of_journal(&place.journal()).unwrap().journal(),
+            place.journal()
+        );
+    }
+
+    #[test]
+    fn journals_of_an_earlier_boot_are_set_aside() {
+        let directory = tempfile::tempdir().unwrap();
+        let place = Place::within(directory.path().to_owned()).unwrap();
+        place.replace(&place.journal(), b"{}").unwrap();
+        for name in [
+            "netns-1-00000000.json",
+            "netns-1-00000000.lock",
+            "netns-1-00000000.3.done.json",
+            "other",
+        ] {
+            fs::write(directory.path().join(name), "x").unwrap();
+        }
+        place.archive_earlier_boots();
+        let mut names: Vec<String> = fs::read_dir(directory.path())
+            .unwrap()
+            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+            .collect();
+        names.sort();
+        let own = place
+            .journal()
+            .file_name()
+            .unwrap()
+            .to_str()
+            .unwrap()
+            .to_owned();
+        let mut wanted = vec![
+            "earlier-boot-netns-1-00000000.3.done.json".to_owned(),
+            "earlier-boot-netns-1-00000000.json".to_owned(),
+            own,
+            "other".to_owned(),
+        ];
+        wanted.sort();
+        assert_eq!(names, wanted);
+    }
 }

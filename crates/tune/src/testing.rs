@@ -1,5 +1,7 @@
 //! What the unit tests of this crate share.
 
+use std::io::Write;
+
 use serde_json::json;
 use wirespeed_facts::CountersDelta;
 use wirespeed_measure::{Direction, Sample};
@@ -19,4 +21,18 @@ pub(crate) fn sample(direction: Direction, rate: f64, loaded_rtt: f64) -> Sample
         "loaded_rtt": rtt, "here": CountersDelta::default(), "far": null
     });
     serde_json::from_value(sample).expect("a sample of today's shape")
+}
+
+/// Reports a test as skipped.
+pub(crate) fn skip(test: &str, reason: &str) {
+    let line = format!("SKIPPED {test}: {reason}");
+    eprintln!("{line}");
+    if let Some(file) = std::env::var_os("WIRESPEED_SKIPS") {
+        let mut file = std::fs::OpenOptions::new()
+            .append(true)
+            .create(true)
+            .open(file)
+            .unwrap();
+        writeln!(file, "{line}").unwrap();
+    }
 }
