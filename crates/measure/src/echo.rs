@@ -234,7 +234,7 @@ impl Running<'_> {
     fn receive_for(&mut self, pause: Duration) -> Result<(), String> {
         let mut ready = [PollFd::new(&self.socket, PollFlags::IN)];
         let timeout = Timespec {
-            tv_sec: pause.as_secs() as i64,
+            tv_sec: pause.as_secs().cast_signed(),
             tv_nsec: i64::from(pause.subsec_nanos()),
         };
         match poll(&mut ready, Some(&timeout)) {

@@ -27,7 +27,7 @@ pub(crate) enum Kind {
 }
 
 /// An echo request without its IP header that makes an IP packet of `size` bytes (at least [`smallest`]).
-/// The checksum of ICMPv6 is left to the kernel, which knows the addresses.
+/// The checksum of `ICMPv6` is left to the kernel, which knows the addresses.
 pub(crate) fn request(to: IpAddr, size: usize, token: u64, number: u32) -> Vec<u8> {
     let mut bytes = vec![0; size.max(smallest(to)) - ip_header(to)];
     bytes[0] = if to.is_ipv4() { 8 } else { 128 };

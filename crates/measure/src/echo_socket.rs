@@ -195,7 +195,12 @@ impl EchoSocket {
             return Some(Event::NotOurs);
         }
         Some(
-            match error.map(|error| (nix::Error::from_raw(error.ee_errno as i32), error.ee_info)) {
+            match error.map(|error| {
+                (
+                    nix::Error::from_raw(error.ee_errno.cast_signed()),
+                    error.ee_info,
+                )
+            }) {
                 Some((nix::Error::EMSGSIZE, mtu)) => Event::TooBig { mtu },
                 Some((other, _)) => Event::Other(other.desc().to_owned()),
                 None => Event::NotOurs,

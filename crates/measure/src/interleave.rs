@@ -64,7 +64,6 @@ impl Ab {
 }
 
 /// Goodput in bit/s; a stalled sample counts as 0.
-#[expect(clippy::unnecessary_wraps, reason = "has the shape of AbPlan::figure")]
 pub fn goodput(sample: &Sample) -> Option<f64> {
     Some(if sample.stalled { 0.0 } else { sample.rate })
 }

@@ -149,7 +149,7 @@ fn gone(server: child::Running, listens: &SyncSender<Listening>) -> String {
     why
 }
 
-/// Could a server listen on this port? Bound only, never listening, and with SO_REUSEADDR as iperf3 sets it:
+/// Could a server listen on this port? Bound only, never listening, and with `SO_REUSEADDR` as iperf3 sets it:
 /// so asking neither hinders the server nor is hindered by connections of the past.
 fn free(bind: Option<IpAddr>, port: u16) -> bool {
     let address = SocketAddr::new(bind.unwrap_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED)), port);

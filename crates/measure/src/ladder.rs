@@ -10,7 +10,7 @@ use std::collections::BTreeSet;
 pub(crate) const TRIES: usize = 4;
 /// Sizes of one ladder at most.
 const STEPS: u32 = 32;
-/// MTUs that exist: minimum of IPv6, tunnels, PPPoE, Ethernet and what clouds make of it.
+/// MTUs that exist: minimum of IPv6, tunnels, DSL's PPP, Ethernet and what clouds make of it.
 const COMMON: [u32; 16] = [
     576, 1000, 1200, 1280, 1360, 1380, 1400, 1420, 1440, 1450, 1460, 1480, 1492, 1500, 8921, 9000,
 ];

@@ -30,7 +30,7 @@ const BUSY_PAUSES: [Duration; 4] = [
     Duration::from_millis(300),
     Duration::from_millis(700),
     Duration::from_millis(1500),
-    Duration::from_millis(3000),
+    Duration::from_secs(3),
 ];
 /// Longest load.
 const SECONDS_AT_MOST: f64 = 600.0;
@@ -63,9 +63,8 @@ impl Ends {
     fn sample_once(&self, load: &Load) -> Result<Sample, MeasureError> {
         self.check_stop()?;
         let total = load.warm_up + load.seconds;
-        if !(load.seconds > 0.0 && load.warm_up >= 0.0 && total <= SECONDS_AT_MOST)
-            || !(1..=128).contains(&load.streams)
-        {
+        let sensible = load.seconds > 0.0 && load.warm_up >= 0.0 && total <= SECONDS_AT_MOST;
+        if !sensible || !(1..=128).contains(&load.streams) {
             return Err(self.failed(load, "a load has 1 to 128 streams and lasts up to 600 s"));
         }
         let address = self.address(load.via)?;

@@ -81,7 +81,7 @@ pub struct Interval {
     pub retransmits: Option<u64>,
     /// Congestion window summed over streams, bytes, where the sender tells.
     pub congestion_window: Option<u64>,
-    /// Smoothed RTT of the connection (tcp_info), mean over streams.
+    /// Smoothed RTT of the connection (`tcp_info`), mean over streams.
     pub rtt: Option<f64>,
     /// Part of the warm-up?
     pub warm_up: bool,

@@ -81,7 +81,7 @@ impl Ends {
         };
         let endpoint = match (peer.and_then(|peer| peer.endpoint), outside) {
             (Some(endpoint), Some(true)) => {
-                format!("its host {endpoint} answers outside the tunnel")
+                format!("its host {} answers outside the tunnel", endpoint.ip())
             }
             (Some(endpoint), _) => {
                 format!("its endpoint {endpoint} does not answer outside the tunnel either")

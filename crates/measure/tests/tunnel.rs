@@ -1,0 +1,278 @@
+//! The ends of a real WireGuard tunnel, found out and measured.
+
+#[path = "common/road.rs"]
+mod road;
+
+use std::fs;
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use road::{A_BARE, B_BARE, Road};
+use wirespeed_measure::{Direction, Ends, FarEnd, Load, MeasureError, Overrides, Protocol, Via};
+
+const MTU: u32 = 1420;
+
+/// wireguard-go between a (10.99.0.1) and b (10.99.0.2); only a knows the other's endpoint.
+struct Tunnel {
+    road: Road,
+    daemons: Vec<Child>,
+    keys: PathBuf,
+    public: Vec<String>,
+}
+
+impl Tunnel {
+    fn make(test: &str) -> Option<Self> {
+        for program in ["wireguard-go", "wg"] {
+            let there = Command::new(program)
+                .arg("--version")
+                .stdout(Stdio::null())
+                .stderr(Stdio::null())
+                .status();
+            if there.is_err() {
+                return road::skipped(test, &format!("{program} is not installed"));
+            }
+        }
+        if !std::path::Path::new("/dev/net/tun").exists() {
+            return road::skipped(test, "there is no /dev/net/tun");
+        }
+        let road = Road::make(test)?;
+        let keys = std::env::temp_dir().join(road.netns("keys"));
+        fs::create_dir_all(&keys).unwrap();
+        let mut tunnel = Self {
+            road,
+            daemons: Vec::new(),
+            keys,
+            public: Vec::new(),
+        };
+        for host in ["a", "b"] {
+            let private = output("wg", &["genkey"], "");
+            tunnel.public.push(output("wg", &["pubkey"], &private));
+            fs::write(tunnel.keys.join(host), private).unwrap();
+        }
+        for (place, host) in ["a", "b"].into_iter().enumerate() {
+            let interface = tunnel.interface(host);
+            let daemon = Command::new("setpriv")
+                .args([
+                    "--pdeathsig",
+                    "KILL",
+                    "--",
+                    "ip",
+                    "netns",
+                    "exec",
+                    &tunnel.road.netns(host),
+                ])
+                .args(["wireguard-go", "-f", &interface])
+                .stdout(Stdio::null())
+                .stderr(Stdio::null())
+                .spawn()
+                .unwrap();
+            tunnel.daemons.push(daemon);
+            let socket = format!("/var/run/wireguard/{interface}.sock");
+            let until = Instant::now() + Duration::from_secs(10);
+            while !std::path::Path::new(&socket).exists() {
+                assert!(
+                    Instant::now() < until,
+                    "wireguard-go does not open {socket}"
+                );
+                std::thread::sleep(Duration::from_millis(20));
+            }
+            let key = tunnel.keys.join(host);
+            let other = tunnel.public[1 - place].trim().to_owned();
+            let endpoint = if host == "a" {
+                format!("endpoint {B_BARE}:51820")
+            } else {
+                String::new()
+            };
+            tunnel.road.on(
+                host,
+                &format!(
+                    "wg set {interface} listen-port 51820 private-key {}",
+                    key.display()
+                ),
+            );
+            tunnel.road.on(
+                host,
+                &format!(
+                    "wg set {interface} peer {other} allowed-ips 10.99.0.{}/32 {endpoint}",
+                    2 - place
+                ),
+            );
+            tunnel.road.on(
+                host,
+                &format!("ip addr add 10.99.0.{}/24 dev {interface}", place + 1),
+            );
+            tunnel
+                .road
+                .on(host, &format!("ip link set {interface} mtu {MTU} up"));
+        }
+        Some(tunnel)
+    }
+
+    fn interface(&self, host: &str) -> String {
+        format!("w{}", self.road.link(host))
+    }
+
+    fn discover(
+        &self,
+        interface: Option<&str>,
+        overrides: &Overrides,
+    ) -> Result<Ends, MeasureError> {
+        let far = FarEnd::Wirespeed(self.road.machine("b"));
+        Ends::discover(self.road.machine("a"), far, interface, overrides)
+    }
+}
+
+impl Drop for Tunnel {
+    fn drop(&mut self) {
+        for daemon in &mut self.daemons {
+            let _ = daemon.kill();
+            let _ = daemon.wait();
+        }
+        for host in ["a", "b"] {
+            let _ = fs::remove_file(format!("/var/run/wireguard/{}.sock", self.interface(host)));
+        }
+        let _ = fs::remove_dir_all(&self.keys);
+    }
+}
+
+fn output(program: &str, arguments: &[&str], input: &str) -> String {
+    use std::io::Write;
+    let mut child = Command::new(program)
+        .args(arguments)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    child
+        .stdin
+        .take()
+        .unwrap()
+        .write_all(input.as_bytes())
+        .unwrap();
+    let out = child.wait_with_output().unwrap();
+    assert!(out.status.success());
+    String::from_utf8(out.stdout).unwrap()
+}
+
+#[test]
+fn the_ends_are_found_and_measured() {
+    let Some(tunnel) = Tunnel::make("the_ends_are_found_and_measured") else {
+        return;
+    };
+    tunnel.road.limit("100mbit");
+    let ends = tunnel.discover(None, &Overrides::default()).unwrap();
+    assert_eq!(
+        (ends.interface.clone(), ends.far_interface.clone()),
+        (tunnel.interface("a"), Some(tunnel.interface("b")))
+    );
+    assert_eq!(ends.peer, tunnel.public[1].trim());
+    let text = |address: Option<std::net::IpAddr>| address.map(|address| address.to_string());
+    assert_eq!(text(ends.bare_address).as_deref(), Some(B_BARE));
+    assert_eq!(text(ends.tunnel_address).as_deref(), Some("10.99.0.2"));
+    assert_eq!(text(ends.here_tunnel_address).as_deref(), Some("10.99.0.1"));
+    assert_eq!(text(ends.here_bare_address).as_deref(), Some(A_BARE));
+    ends.check_tunnel().unwrap();
+
+    for direction in [Direction::Upload, Direction::Download] {
+        let load = Load {
+            via: Via::Tunnel,
+            direction,
+            protocol: Protocol::Tcp,
+            streams: 1,
+            seconds: 0.7,
+            warm_up: 0.3,
+            congestion_control: None,
+            rate: None,
+        };
+        let sample = ends.sample(&load).unwrap();
+        assert!(
+            sample.rate > 20e6 && sample.rate < 105e6,
+            "{direction:?} {}",
+            sample.rate
+        );
+        assert!(sample.here.peers[tunnel.public[1].trim()].rx_bytes > 0);
+        assert!(sample.far.unwrap().peers[tunnel.public[0].trim()].tx_bytes > 0);
+        let sweep = ends.tunnel_sweep(direction).unwrap();
+        assert_eq!(
+            (sweep.largest_passed, sweep.smallest_failed),
+            (Some(MTU), None)
+        );
+    }
+
+    // From b, which is the server and knows no endpoint of its own accord.
+    let far = FarEnd::Wirespeed(tunnel.road.machine("a"));
+    let other_way =
+        Ends::discover(tunnel.road.machine("b"), far, None, &Overrides::default()).unwrap();
+    assert_eq!(text(other_way.bare_address).as_deref(), Some(A_BARE));
+    assert_eq!(text(other_way.tunnel_address).as_deref(), Some("10.99.0.1"));
+}
+
+#[test]
+fn what_is_wrong_with_the_ends_is_one_sentence() {
+    let Some(tunnel) = Tunnel::make("what_is_wrong_with_the_ends_is_one_sentence") else {
+        return;
+    };
+    let none = Overrides::default();
+    let error = tunnel.discover(Some("wg77"), &none).unwrap_err();
+    assert!(
+        error.to_string().contains(&format!(
+            "no WireGuard interface wg77; it has {}",
+            tunnel.interface("a")
+        )),
+        "{error}"
+    );
+
+    let wrong = Ends::discover(
+        tunnel.road.machine("a"),
+        FarEnd::Wirespeed(tunnel.road.machine("r")),
+        None,
+        &none,
+    );
+    let error = wrong.unwrap_err();
+    assert!(
+        matches!(&error, MeasureError::WrongFarEnd { .. }),
+        "{error}"
+    );
+
+    let alone = Ends::discover(tunnel.road.machine("a"), FarEnd::Nothing, None, &none).unwrap();
+    assert_eq!(alone.tunnel_address, Some("10.99.0.2".parse().unwrap()));
+    assert_eq!(alone.bare_address, Some(B_BARE.parse().unwrap()));
+
+    let inside = FarEnd::Iperf3 {
+        host: "10.99.0.2".to_owned(),
+        port: 5201,
+    };
+    let inside = Ends::discover(tunnel.road.machine("a"), inside, None, &none).unwrap();
+    assert_eq!(inside.tunnel_address, Some("10.99.0.2".parse().unwrap()));
+    assert_eq!(inside.bare_address, Some(B_BARE.parse().unwrap()));
+
+    let (ours, theirs) = (tunnel.interface("a"), tunnel.interface("b"));
+    tunnel.road.on("b", &format!("ip link set {theirs} down"));
+    let error = tunnel.discover(None, &none).unwrap_err();
+    assert!(
+        matches!(&error, MeasureError::InterfaceDown { .. }),
+        "{error}"
+    );
+    let error = alone.check_tunnel().unwrap_err();
+    assert!(error.to_string().contains("handshake"), "{error}");
+    assert!(
+        error
+            .to_string()
+            .contains(&format!("its host {B_BARE} answers outside the tunnel")),
+        "{error}"
+    );
+
+    tunnel.road.on(
+        "a",
+        &format!("wg set {ours} peer {} remove", tunnel.public[1].trim()),
+    );
+    let error = tunnel.discover(None, &none).unwrap_err();
+    assert!(matches!(&error, MeasureError::NoPeers { .. }), "{error}");
+    tunnel.road.on("a", &format!("ip link set {ours} down"));
+    let error = tunnel.discover(Some(&ours), &none).unwrap_err();
+    assert!(
+        matches!(&error, MeasureError::InterfaceDown { .. }),
+        "{error}"
+    );
+}
