@@ -5,3 +5,4 @@ pub(crate) mod doctor;
 pub(crate) mod explain;
 pub(crate) mod lab;
 pub(crate) mod test;
+pub(crate) mod tune;

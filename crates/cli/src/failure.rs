@@ -5,6 +5,7 @@ use wirespeed_lab::LabError;
 use wirespeed_measure::MeasureError;
 use wirespeed_reach::ReachError;
 use wirespeed_report::{ErrorRecord, ErrorText, Schema};
+use wirespeed_tune::TuneError;
 
 use crate::exit::Exit;
 
@@ -99,6 +100,23 @@ impl From<ReachError> for Failure {
     fn from(error: ReachError) -> Self {
         let message = error.to_string();
         Self::from_message(Exit::Unmeasured, Some(place_of(&error)), &message)
+    }
+}
+
+impl From<TuneError> for Failure {
+    fn from(error: TuneError) -> Self {
+        let message = error.to_string();
+        match error {
+            TuneError::Stopped => Self::here(
+                Exit::Interrupted,
+                "stopped on request",
+                "everything was put back as it was",
+            ),
+            TuneError::Measure(error) => error.into(),
+            TuneError::Reach(error) => error.into(),
+            TuneError::Diagnosis(_) => Self::from_message(Exit::Unmeasured, None, &message),
+            _ => Self::from_message(Exit::Refused, None, &message),
+        }
     }
 }
 

@@ -76,6 +76,17 @@ impl FarOptions {
         )?)
     }
 
+    /// This machine, and the far one where wirespeed can run there.
+    pub(crate) fn machines(&self) -> Result<Vec<Machine>, Failure> {
+        let options = self.open_options();
+        let mut machines = vec![Machine::open(&Place::Here, &options)?];
+        match &self.far {
+            None | Some(Place::Here | Place::Iperf3 { .. }) => {}
+            Some(place) => machines.push(Machine::open(place, &options)?),
+        }
+        Ok(machines)
+    }
+
     /// How machines are opened.
     pub(crate) fn open_options(&self) -> OpenOptions {
         OpenOptions {

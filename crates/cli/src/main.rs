@@ -14,7 +14,7 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
-use crate::commands::{agent, doctor, explain, lab, test};
+use crate::commands::{agent, doctor, explain, lab, test, tune};
 use crate::exit::Exit;
 use crate::failure::Failure;
 
@@ -43,11 +43,15 @@ Exit codes:
 enum Command {
     Doctor(doctor::Arguments),
     Test(test::Arguments),
+    Tune(tune::Arguments),
     Explain(explain::Arguments),
     Lab(lab::Arguments),
     /// Serve another wirespeed on standard input and output.
     #[command(hide = true)]
     Agent,
+    /// Put a tune back when nobody confirms it.
+    #[command(hide = true)]
+    TuneWatch(tune::WatchArguments),
     /// Delay packets on a practice road.
     #[command(hide = true)]
     LabEmulator {
@@ -78,6 +82,7 @@ impl Command {
     fn with_json(&self) -> Option<&'static str> {
         match self {
             Self::Doctor(arguments) if arguments.show.json => Some("doctor"),
+            Self::Tune(arguments) if arguments.json() => Some("tune"),
             Self::Test(arguments) if arguments.show.json => Some("test"),
             _ => None,
         }
@@ -88,8 +93,10 @@ fn run(command: &Command) -> Result<Exit, Failure> {
     match command {
         Command::Doctor(arguments) => doctor::run(arguments),
         Command::Test(arguments) => test::run(arguments),
+        Command::Tune(arguments) => tune::run(arguments),
         Command::Explain(arguments) => explain::run(arguments),
         Command::Lab(arguments) => lab::run(arguments),
+        Command::TuneWatch(arguments) => tune::watch(arguments),
         Command::Agent => agent::run(),
         Command::LabEmulator { directions } => lab::emulate(directions),
     }

@@ -48,7 +48,10 @@ pub fn doctor(record: &DoctorRecord, far_options: &str, look: &Look) -> String {
             look,
         ));
         out.push_str(&measured_text::machines(&record.machines, look));
-    } else if record.verdict != Verdict::Unmeasured {
+    } else {
+        if record.verdict == Verdict::Unmeasured {
+            out.push_str(&measured_text::machines(&record.machines, look));
+        }
         out.push('\n');
         out.push_str(&look.paragraph(0, "-v shows every figure behind this."));
     }

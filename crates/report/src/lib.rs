@@ -19,4 +19,4 @@ pub use look::{Look, sheet};
 pub use page::page;
 pub use record::*;
 pub use test_text::{against, test};
-pub use tune_text::experiments;
+pub use tune_text::{plan, put_back, tune, tune_status};

@@ -76,7 +76,7 @@ impl Look {
         }
         let room = self.width.saturating_sub(indent.max(lead_columns)).max(20);
         let mut out = String::new();
-        for (index, line) in wrap(text, room).into_iter().enumerate() {
+        for (index, line) in wrap(&clean(text), room).into_iter().enumerate() {
             if index == 0 {
                 out.push_str(&first);
             } else {
@@ -103,8 +103,12 @@ pub(crate) fn table(
     rows: &[Vec<String>],
     align_right_from: usize,
 ) -> String {
+    let rows: Vec<Vec<String>> = rows
+        .iter()
+        .map(|row| row.iter().map(|cell| clean(cell)).collect())
+        .collect();
     let mut widths: Vec<usize> = header.iter().map(|cell| columns(cell)).collect();
-    for row in rows {
+    for row in &rows {
         for (width, cell) in widths.iter_mut().zip(row) {
             *width = (*width).max(columns(cell));
         }
@@ -129,7 +133,7 @@ pub(crate) fn table(
     let mut out = String::new();
     out.push_str(&look.dim(&line(&mut header.iter().copied())));
     out.push('\n');
-    for row in rows {
+    for row in &rows {
         out.push_str(&line(&mut row.iter().map(String::as_str)));
         out.push('\n');
     }
@@ -156,14 +160,14 @@ pub(crate) fn wrap(text: &str, room: usize) -> Vec<String> {
     let mut lines = Vec::new();
     for paragraph in text.lines() {
         let mut line = String::new();
-        for word in paragraph.split_ascii_whitespace() {
-            if !line.is_empty() && columns(&line) + 1 + columns(word) > room {
+        for word in words(paragraph) {
+            if !line.is_empty() && columns(&line) + 1 + columns(&word) > room {
                 lines.push(std::mem::take(&mut line));
             }
             if !line.is_empty() {
                 line.push(' ');
             }
-            line.push_str(word);
+            line.push_str(&word);
         }
         lines.push(line);
     }
@@ -171,6 +175,28 @@ pub(crate) fn wrap(text: &str, room: usize) -> Vec<String> {
         lines.push(String::new());
     }
     lines
+}
+
+/// Units that stay with their number.
+const UNITS: [&str; 14] = [
+    "%", "ms", "s", "µs", "min", "h", "bytes", "KiB", "MiB", "GiB", "bit/s", "kbit/s", "Mbit/s",
+    "Gbit/s",
+];
+
+/// Words, a number and its unit being one.
+fn words(text: &str) -> Vec<String> {
+    let mut words: Vec<String> = Vec::new();
+    for word in text.split_ascii_whitespace() {
+        let bare = word.trim_end_matches([',', '.', ';', ':', ')']);
+        match words.last_mut() {
+            Some(last) if UNITS.contains(&bare) && last.ends_with(|c: char| c.is_ascii_digit()) => {
+                last.push(' ');
+                last.push_str(word);
+            }
+            _ => words.push(word.to_owned()),
+        }
+    }
+    words
 }
 
 /// What came from outside (host names, error texts) shown without control characters.
@@ -192,6 +218,10 @@ mod tests {
             ["a", "verylongcommandline", "b"]
         );
         assert_eq!(wrap("", 5), [""]);
+        assert_eq!(
+            wrap("took 12.5 ms, twice", 9),
+            ["took", "12.5 ms,", "twice"]
+        );
     }
 
     #[test]

@@ -1,11 +1,14 @@
 //! Measurements in the terminal: the table of comparisons, probes, and what the machines are.
 
-use wirespeed_facts::{Implementation, Known};
+use wirespeed_facts::{Implementation, Known, Peer};
 use wirespeed_measure::{Comparison, Direction, Protocol, RttSummary, Sample, Via};
 
 use crate::look::{Look, clean, table};
 use crate::record::{MachineRecord, Measurements};
 use crate::units;
+
+/// Below this share of the road nobody would say that a tunnel carries something.
+const NOTHING: f64 = 0.005;
 
 /// `upload` or `download`.
 pub(crate) fn direction_word(direction: Direction) -> &'static str {
@@ -30,6 +33,13 @@ pub(crate) fn carried(comparisons: &[Comparison]) -> Option<String> {
         .filter_map(|comparison| Some((comparison, comparison.ratio?, comparison.bare?)))
         .min_by(|a, b| a.1.total_cmp(&b.1));
     if let Some((comparison, ratio, bare)) = with_ratio {
+        if ratio < NOTHING {
+            return Some(format!(
+                "next to nothing of a bulk transfer gets through the tunnel ({}), while the road carries {}",
+                direction_word(comparison.direction),
+                units::rate(bare)
+            ));
+        }
         return Some(format!(
             "the tunnel carries {} of the road's {} ({}{})",
             units::percent(ratio),
@@ -259,10 +269,10 @@ pub(crate) fn probes(measurements: &Measurements, look: &Look) -> String {
             .map_or_else(|| "nothing".to_owned(), |size| format!("{size} bytes"));
         let mut text = format!("{}: {passed} passed", direction_word(path.direction));
         if let Some(failed) = path.smallest_failed {
-            text.push_str(&format!(", {failed} did not"));
+            text += &format!(", {failed} did not");
         }
         match path.reported {
-            Some(mtu) => text.push_str(&format!(", the road reported {mtu}")),
+            Some(mtu) => text += &format!(", the road reported {mtu}"),
             None if path.silent_loss => text.push_str(", and no error came back"),
             None => {}
         }
@@ -274,7 +284,7 @@ pub(crate) fn probes(measurements: &Measurements, look: &Look) -> String {
             .map_or_else(|| "nothing".to_owned(), |size| format!("{size} bytes"));
         let mut text = format!("{}: {passed} passed", direction_word(sweep.direction));
         match sweep.smallest_failed {
-            Some(failed) => text.push_str(&format!(", {failed} did not")),
+            Some(failed) => text += &format!(", {failed} did not"),
             None => text.push_str(", everything up to the MTU"),
         }
         out.push_str(&look.hanging("  inside the tunnel ", 20, &text));
@@ -335,9 +345,33 @@ pub(crate) fn machines(machines: &[MachineRecord], look: &Look) -> String {
                 format!("{}, MTU {}, carried by {by}", tunnel.name, tunnel.mtu),
             ));
         }
+        let peers = tunnel
+            .and_then(|tunnel| tunnel.peers.value())
+            .map(Vec::as_slice)
+            .unwrap_or_default();
+        for peer in peers {
+            lines.push(("peer", peer_words(peer)));
+        }
         for (lead, text) in lines {
             out.push_str(&look.hanging(&format!("  {lead}"), 12, &clean(&text)));
         }
     }
     out
+}
+
+fn peer_words(peer: &Peer) -> String {
+    let short: String = peer.public_key.chars().take(8).collect();
+    let endpoint = peer
+        .endpoint
+        .map_or_else(|| "no endpoint".to_owned(), |endpoint| endpoint.to_string());
+    let handshake = match peer.handshake_age {
+        Some(age) => format!("last handshake {} ago", units::time(age.round())),
+        None => "never a handshake".to_owned(),
+    };
+    let allowed = if peer.allowed_ips.is_empty() {
+        "none".to_owned()
+    } else {
+        peer.allowed_ips.join(" ")
+    };
+    format!("{short}…, {endpoint}, {handshake}, allowed IPs {allowed}")
 }

@@ -8,6 +8,7 @@ use wirespeed_doctor::{
 };
 use wirespeed_facts::{Facts, Known};
 use wirespeed_measure::{Comparison, NotMeasured, PathMtu, RttSummary, TunnelSweep};
+use wirespeed_tune::Outcome;
 
 use crate::diff::Against;
 
@@ -180,6 +181,43 @@ impl DoctorRecord {
             .find(|machine| machine.end == End::Far)
             .map(|machine| machine.name.as_str())
     }
+}
+
+/// What `wirespeed tune --json` prints.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct TuneRecord {
+    /// `wirespeed.tune`.
+    pub schema: Schema,
+    /// Of the last diagnosis: `healthy` when nothing is left to mend.
+    pub verdict: Verdict,
+    /// Were the changes confirmed at once (`--yes`)?
+    pub confirmed: bool,
+    /// What was tried, kept, put back.
+    #[serde(flatten)]
+    pub outcome: Outcome,
+}
+
+impl TuneRecord {
+    /// The record of a tune.
+    pub fn new(outcome: Outcome, confirmed: bool) -> Self {
+        Self {
+            schema: Schema::of("tune"),
+            verdict: outcome.diagnosis.verdict,
+            confirmed,
+            outcome,
+        }
+    }
+}
+
+/// What `wirespeed tune --plan --json` prints.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PlanRecord {
+    /// `wirespeed.tune`.
+    pub schema: Schema,
+    /// Of the diagnosis.
+    pub verdict: Verdict,
+    /// Machine's name and its `sh` script.
+    pub plan: Vec<(String, String)>,
 }
 
 /// A remedy's first line that a person can type, where there is one.

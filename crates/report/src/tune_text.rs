@@ -1,45 +1,264 @@
 //! Experiments in the terminal: what was tried, what it gained, what was kept.
 
-use wirespeed_doctor::{End, Goal};
+use wirespeed_doctor::{End, Goal, Verdict};
 use wirespeed_settings::{Setting, Value};
-use wirespeed_tune::Experiment;
+use wirespeed_tune::{Experiment, Outcome, PutBack, PutBackResult, Stage, State, Status};
 
-use crate::look::{Look, clean, columns};
+use crate::look::{Look, clean, columns, table};
+use crate::record::{PlanRecord, TuneRecord};
 use crate::units;
 
-/// The answer in one line, then one block per experiment.
-pub fn experiments(experiments: &[Experiment], look: &Look) -> String {
-    let kept = experiments
-        .iter()
-        .filter(|experiment| experiment.kept)
-        .count();
-    let mut out = match (experiments.len(), kept) {
-        (0, _) => look.paragraph(
-            0,
-            "Nothing was tried: no finding has a remedy that wirespeed can try by itself.",
-        ),
-        (tried, 0) => {
-            let text = format!("of {tried} tried: everything is as it was.");
-            look.hanging(&format!("{}  ", look.warn("nothing kept")), 14, &text)
-        }
-        (tried, kept) => {
-            let word = if kept == 1 {
-                "1 change".to_owned()
-            } else {
-                format!("{kept} changes")
-            };
-            look.hanging(
-                &format!("{}  ", look.good(&word)),
-                columns(&word) + 2,
-                &format!("kept of {tried} tried, each proved by a measured gain."),
-            )
-        }
-    };
-    for experiment in experiments {
+/// What a tune did, and how to go on. `far_options` are those the user gave (` --far ssh://…`).
+pub fn tune(record: &TuneRecord, far_options: &str, look: &Look) -> String {
+    let outcome = &record.outcome;
+    let mut out = headline(outcome, look);
+    for (host, put_back) in &outcome.recovered {
+        let text = format!(
+            "{}: left by an earlier tune: {}",
+            host,
+            put_back_words(put_back)
+        );
+        out.push_str(&look.hanging("  first     ", 12, &text));
+    }
+    for experiment in &outcome.experiments {
         out.push('\n');
         out.push_str(&one(experiment, look));
     }
+    if outcome.stages.len() > 1 {
+        out.push('\n');
+        out.push_str(&stages(&outcome.stages, look));
+    }
+    if !outcome.not_tried.is_empty() {
+        out.push('\n');
+        out.push_str(&look.bold("Not tried"));
+        out.push('\n');
+        for item in &outcome.not_tried {
+            out.push_str(&look.hanging("  - ", 4, &format!("{}: {}", item.what, item.because)));
+        }
+    }
+    if let Some(why) = &outcome.ended_early {
+        out.push('\n');
+        out.push_str(&look.hanging(&format!("{}  ", look.warn("ended early")), 13, why));
+    }
+    out.push_str(&how_to_go_on(record, far_options, look));
     out
+}
+
+fn headline(outcome: &Outcome, look: &Look) -> String {
+    let kept = outcome
+        .experiments
+        .iter()
+        .filter(|experiment| experiment.kept)
+        .count();
+    let what_is_left = match outcome.diagnosis.verdict {
+        Verdict::Healthy => "nothing is left to mend".to_owned(),
+        Verdict::Findings => {
+            let left: Vec<&str> = outcome
+                .diagnosis
+                .findings
+                .iter()
+                .filter(|finding| finding.consequence_of.is_none())
+                .map(|finding| finding.code.as_str())
+                .collect();
+            format!("left: {}", left.join(", "))
+        }
+        Verdict::Unmeasured => "nothing could be measured".to_owned(),
+    };
+    let (word, text) = match (outcome.experiments.len(), kept) {
+        (0, _) => (
+            look.bold("nothing tried"),
+            format!("{}: {what_is_left}.", outcome.interface),
+        ),
+        (tried, 0) => (
+            look.warn("nothing kept"),
+            format!(
+                "{}: of {tried} tried; everything is as it was; {what_is_left}.",
+                outcome.interface
+            ),
+        ),
+        (tried, kept) => (
+            look.good(&format!("{kept} kept")),
+            format!(
+                "{}: of {tried} tried, each proved by a measured gain; {what_is_left}.",
+                outcome.interface
+            ),
+        ),
+    };
+    let indent = columns(&word) + 2;
+    look.hanging(&format!("{word}  "), indent, &text)
+}
+
+fn stages(stages: &[Stage], look: &Look) -> String {
+    let rate = |rate: Option<f64>| rate.map_or_else(|| "?".to_owned(), units::rate);
+    let rows: Vec<Vec<String>> = stages
+        .iter()
+        .enumerate()
+        .map(|(index, stage)| {
+            vec![
+                if index == 0 {
+                    "before".to_owned()
+                } else {
+                    format!("after {}", stage.label)
+                },
+                rate(stage.upload),
+                rate(stage.download),
+                stage.loaded_rtt.map_or_else(|| "?".to_owned(), units::time),
+            ]
+        })
+        .collect();
+    table(
+        look,
+        2,
+        &["", "upload", "download", "RTT under load"],
+        &rows,
+        1,
+    )
+}
+
+fn how_to_go_on(record: &TuneRecord, far_options: &str, look: &Look) -> String {
+    if record.outcome.kept.is_empty() {
+        return String::new();
+    }
+    let mut out = String::from("\n");
+    match record.outcome.confirm_within {
+        Some(seconds) if !record.confirmed => {
+            let text = format!(
+                "Everything is put back in {} unless you confirm it:",
+                units::time(seconds)
+            );
+            out.push_str(&look.paragraph(0, &text));
+            out.push_str(&look.hanging(
+                "  keep it      ",
+                15,
+                &format!("wirespeed tune confirm{far_options}"),
+            ));
+        }
+        _ => out.push_str(&look.paragraph(
+            0,
+            "The changes are confirmed. They last until the next restart.",
+        )),
+    }
+    out.push_str(&look.hanging(
+        "  put it back  ",
+        15,
+        &format!("wirespeed tune undo{far_options}"),
+    ));
+    out
+}
+
+/// What an undo did, machine by machine.
+pub fn put_back(machines: &[(String, Vec<PutBack>)], look: &Look) -> String {
+    let mut out = String::new();
+    for (machine, outcomes) in machines {
+        if outcomes.is_empty() {
+            out.push_str(&look.hanging(
+                &format!("{machine}  "),
+                0,
+                "nothing was changed by a tune",
+            ));
+        }
+        for outcome in outcomes {
+            out.push_str(&look.hanging(
+                &format!("{machine}  "),
+                columns(machine) + 2,
+                &put_back_words(outcome),
+            ));
+        }
+    }
+    out
+}
+
+fn put_back_words(put_back: &PutBack) -> String {
+    let setting = setting_words(&put_back.setting);
+    let before = in_words(&put_back.before, unit_of(&put_back.setting));
+    match &put_back.result {
+        PutBackResult::PutBack => format!("{setting} is {before} again"),
+        PutBackResult::ChangedByOthers { now } => {
+            format!(
+                "{setting} was changed by somebody else meanwhile and stays as it is ({now}); it was {before}"
+            )
+        }
+        PutBackResult::Gone => format!("{setting} is gone, and the change with it"),
+        PutBackResult::Failed { why } => {
+            format!("{setting} could not be put back to {before}: {why}")
+        }
+    }
+}
+
+/// Where the tunes of some machines are.
+pub fn tune_status(machines: &[(String, Status)], look: &Look) -> String {
+    let mut out = String::new();
+    for (machine, status) in machines {
+        let text = match &status.state {
+            State::Idle => "no tune since the last restart".to_owned(),
+            State::Experimenting { process } => format!("a tune is at work (process {process})"),
+            State::Kept { seconds_left } => {
+                format!(
+                    "changes wait to be confirmed; put back in {}",
+                    units::time(*seconds_left)
+                )
+            }
+            State::Confirmed { .. } => {
+                "changes are confirmed; `wirespeed tune undo` still puts them back".to_owned()
+            }
+            State::Undone { why, .. } => format!("put back: {why}"),
+        };
+        out.push_str(&look.hanging(
+            &format!("{}  ", look.bold(machine)),
+            columns(machine) + 2,
+            &text,
+        ));
+        for change in &status.changes {
+            let unit = unit_of(&change.setting);
+            let now = match &change.now {
+                Some(now) if *now == change.tuned => String::new(),
+                Some(now) => format!(", now {}", in_words(now, unit)),
+                None => ", now not known".to_owned(),
+            };
+            let text = format!(
+                "{}: {} → {}{now}",
+                setting_words(&change.setting),
+                in_words(&change.before, unit),
+                in_words(&change.tuned, unit)
+            );
+            out.push_str(&look.hanging("  ", 4, &text));
+        }
+        let outcomes = match &status.state {
+            State::Undone { outcomes, .. } => outcomes.as_slice(),
+            _ => &[],
+        };
+        for outcome in outcomes.iter().chain(&status.recovered) {
+            out.push_str(&look.hanging("  ", 4, &put_back_words(outcome)));
+        }
+    }
+    out
+}
+
+/// The plan: one script after the other, each under the name of its machine.
+pub fn plan(record: &PlanRecord) -> String {
+    if record.plan.is_empty() {
+        return "# Nothing to do.\n".to_owned();
+    }
+    record
+        .plan
+        .iter()
+        .map(|(_, script)| script.as_str())
+        .collect::<Vec<_>>()
+        .join("\n")
+}
+
+fn setting_words(setting: &Setting) -> String {
+    match setting {
+        Setting::LinkMtu { interface } => format!("MTU of {interface}"),
+        Setting::SocketReceiveBuffer { interface } => {
+            format!("receive buffer of {interface}'s socket")
+        }
+        Setting::RouteCongestion { interface } => {
+            format!("congestion control of the routes by {interface}")
+        }
+        Setting::EgressShaper { interface } => format!("rate limit of {interface}"),
+        Setting::Sysctl { name } => name.clone(),
+    }
 }
 
 fn one(experiment: &Experiment, look: &Look) -> String {

@@ -14,5 +14,6 @@ pub(crate) fn run() -> Result<Exit, Failure> {
 fn operations() -> Operations {
     let mut operations = Operations::default();
     wirespeed_measure::register(&mut operations);
+    wirespeed_tune::register(&mut operations);
     operations
 }

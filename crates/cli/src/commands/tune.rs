@@ -1,0 +1,310 @@
+//! `wirespeed tune`: remedies as experiments, kept only with proof, and undone.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::builder::PossibleValuesParser;
+use clap::{Args, Subcommand};
+use wirespeed_doctor::{Diagnosis, Evidence, Verdict, investigate, judge};
+use wirespeed_measure::{Ends, MeasureError, Progress};
+use wirespeed_reach::Machine;
+use wirespeed_report::{PlanRecord, Schema, TuneRecord};
+use wirespeed_tune::{Options, Outcome, PutBackResult, State, TuneError};
+
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::far::FarOptions;
+use crate::{interrupt, numbers, terminal};
+
+/// Mend the tunnel: try the doctor's remedies one at a time, keep what is proved to help, and be able to put
+/// everything back.
+///
+/// Each remedy is an experiment: as it was, changed, as it was, changed. It is kept only when the 95 % interval of the
+/// gain excludes zero and neither latency under load nor drops nor processor time got worse. Old values are on disk
+/// before anything changes; a watchdog puts them back when nobody confirms in time, when the tunnel dies, or when this
+/// program is killed.
+#[derive(Debug, Args)]
+#[command(
+    subcommand_negates_reqs = true,
+    args_conflicts_with_subcommands = true,
+    after_help = "\
+Examples:
+  wirespeed tune wg0 --far ssh://root@nas --plan     what would be done, as a shell script; changes nothing
+  wirespeed tune wg0 --far ssh://root@nas            do it
+  wirespeed tune confirm --far ssh://root@nas        keep what was kept, for good
+  wirespeed tune status --far ssh://root@nas
+  wirespeed tune undo --far ssh://root@nas           put everything back"
+)]
+pub(crate) struct Arguments {
+    #[command(subcommand)]
+    after: Option<After>,
+
+    /// The WireGuard interface; may be left out when there is exactly one.
+    interface: Option<String>,
+
+    /// Print what would be done as a shell script per machine, and change nothing.
+    #[arg(long)]
+    plan: bool,
+
+    /// Mend this finding only; repeatable.
+    #[arg(long, value_name = "CODE", value_parser = codes())]
+    only: Vec<String>,
+
+    /// Put everything back unless `wirespeed tune confirm` comes within this time: 90s, 10m, 1h.
+    #[arg(long, value_name = "TIME", value_parser = numbers::duration, default_value = "10m")]
+    confirm_within: Duration,
+
+    /// Confirm at once what was proved to help.
+    #[arg(long)]
+    yes: bool,
+
+    /// Begin no experiment that would end after this time.
+    #[arg(long, value_name = "TIME", value_parser = numbers::duration, default_value = "15m")]
+    budget: Duration,
+
+    /// Shorter samples, here and in the diagnosis before and between: wider intervals, so less may be proved.
+    #[arg(long)]
+    quick: bool,
+
+    /// What you expect of the line: 300mbit, 1.5gbit.
+    #[arg(long, value_name = "RATE", value_parser = numbers::rate)]
+    expect: Option<f64>,
+
+    #[command(flatten)]
+    far: FarOptions,
+
+    #[command(flatten)]
+    pub(crate) show: terminal::Show,
+}
+
+#[derive(Debug, Subcommand)]
+enum After {
+    /// Keep what was proved to help; `undo` can still put it back.
+    Confirm(Both),
+    /// Put back everything that a tune changed, confirmed or not.
+    Undo(Both),
+    /// What is changed now, and until when.
+    Status(Both),
+}
+
+/// Which machines are meant: this one, and the far one when it is given.
+#[derive(Debug, Args)]
+struct Both {
+    #[command(flatten)]
+    far: FarOptions,
+
+    /// Print one JSON object instead of text.
+    #[arg(long)]
+    json: bool,
+}
+
+impl Arguments {
+    /// Did the user ask for JSON?
+    pub(crate) fn json(&self) -> bool {
+        match &self.after {
+            Some(After::Confirm(both) | After::Undo(both) | After::Status(both)) => both.json,
+            None => self.show.json,
+        }
+    }
+}
+
+pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
+    match &arguments.after {
+        None if arguments.plan => plan(arguments),
+        None => tune(arguments),
+        Some(After::Confirm(both)) => confirm(both),
+        Some(After::Undo(both)) => undo(both),
+        Some(After::Status(both)) => status(both),
+    }
+}
+
+fn tune(arguments: &Arguments) -> Result<Exit, Failure> {
+    let stop = interrupt::stop_when_put_back()?;
+    let bar = terminal::Bar::new(arguments.show.quiet);
+    let ends = arguments.far.ends(arguments.interface.as_deref(), &stop)?;
+    let defaults = Options::default();
+    let (seconds, warm_up) = if arguments.quick {
+        (1.5, 0.5)
+    } else {
+        (defaults.seconds, defaults.warm_up)
+    };
+    let options = Options {
+        seconds,
+        warm_up,
+        budget: arguments.budget,
+        confirm_within: arguments.confirm_within,
+        only: arguments.only.clone(),
+        ..defaults
+    };
+    let mut diagnose = || diagnosis(&ends, arguments, &bar).map_err(stopped_or_failed);
+    let outcome = wirespeed_tune::tune(&ends, &options, &mut diagnose, &bar)?;
+    let confirmed = arguments.yes && outcome.confirm_within.is_some();
+    if confirmed {
+        confirm_waiting(&machines_of(&ends))?;
+    }
+    bar.finish();
+    let exit = exit_of(&outcome);
+    let record = TuneRecord::new(outcome, confirmed);
+    if arguments.show.json {
+        terminal::print_json(&record)?;
+    } else {
+        let look = terminal::look(arguments.show.details());
+        terminal::print(&wirespeed_report::tune(
+            &record,
+            &arguments.far.as_typed(),
+            &look,
+        ))?;
+    }
+    Ok(exit)
+}
+
+fn exit_of(outcome: &Outcome) -> Exit {
+    if !outcome.kept.is_empty() {
+        return Exit::Done;
+    }
+    match (outcome.experiments.is_empty(), outcome.diagnosis.verdict) {
+        (false, _) => Exit::Refused,
+        (true, Verdict::Healthy) => Exit::Done,
+        (true, Verdict::Findings) => Exit::Findings,
+        (true, Verdict::Unmeasured) => Exit::Unmeasured,
+    }
+}
+
+fn plan(arguments: &Arguments) -> Result<Exit, Failure> {
+    let stop = interrupt::stop_soon()?;
+    let bar = terminal::Bar::new(arguments.show.quiet);
+    let ends = arguments.far.ends(arguments.interface.as_deref(), &stop)?;
+    let (_, mut diagnosis) = diagnosis(&ends, arguments, &bar)?;
+    bar.finish();
+    if !arguments.only.is_empty() {
+        diagnosis
+            .findings
+            .retain(|finding| arguments.only.contains(&finding.code));
+    }
+    let scripts = wirespeed_tune::plan(&diagnosis);
+    let plan = PlanRecord {
+        schema: Schema::of("tune"),
+        verdict: diagnosis.verdict,
+        plan: scripts
+            .into_iter()
+            .map(|script| (script.host, script.text))
+            .collect(),
+    };
+    if arguments.show.json {
+        terminal::print_json(&plan)?;
+    } else {
+        terminal::print(&wirespeed_report::plan(&plan))?;
+    }
+    Ok(match diagnosis.verdict {
+        Verdict::Healthy => Exit::Done,
+        Verdict::Findings => Exit::Findings,
+        Verdict::Unmeasured => Exit::Unmeasured,
+    })
+}
+
+fn diagnosis(
+    ends: &Ends,
+    arguments: &Arguments,
+    progress: &dyn Progress,
+) -> Result<(Evidence, Diagnosis), MeasureError> {
+    let options = wirespeed_doctor::Options {
+        quick: arguments.quick,
+        expect: arguments.expect,
+        ..wirespeed_doctor::Options::default()
+    };
+    let evidence = investigate(ends, &options, progress)?;
+    let diagnosis = judge(&evidence);
+    Ok((evidence, diagnosis))
+}
+
+fn stopped_or_failed(error: MeasureError) -> TuneError {
+    match error {
+        MeasureError::Stopped => TuneError::Stopped,
+        other => other.into(),
+    }
+}
+
+fn machines_of(ends: &Ends) -> Vec<Machine> {
+    std::iter::once(&ends.here)
+        .chain(ends.far_machine())
+        .cloned()
+        .collect()
+}
+
+/// Confirms on every machine where something waits; returns how many those are.
+fn confirm_waiting(machines: &[Machine]) -> Result<usize, Failure> {
+    let mut confirmed = 0;
+    for machine in machines {
+        if let State::Kept { .. } = wirespeed_tune::status(machine)?.state {
+            wirespeed_tune::confirm(machine)?;
+            confirmed += 1;
+        }
+    }
+    Ok(confirmed)
+}
+
+fn confirm(both: &Both) -> Result<Exit, Failure> {
+    let machines = both.far.machines()?;
+    if confirm_waiting(&machines)? == 0 {
+        let names: Vec<&str> = machines.iter().map(Machine::name).collect();
+        return Err(Failure::here(
+            Exit::Refused,
+            format!("no change waits to be confirmed on {}", names.join(" and ")),
+            "wirespeed tune status shows what there is; the far machine is asked only with --far",
+        ));
+    }
+    status(both)
+}
+
+fn undo(both: &Both) -> Result<Exit, Failure> {
+    let mut all = Vec::new();
+    for machine in both.far.machines()? {
+        let outcomes = wirespeed_tune::undo(&machine)?;
+        all.push((machine.name().to_owned(), outcomes));
+    }
+    if both.json {
+        terminal::print_json(
+            &serde_json::json!({ "schema": Schema::of("tune.undo"), "machines": all }),
+        )?;
+    } else {
+        terminal::print(&wirespeed_report::put_back(&all, &terminal::look(false)))?;
+    }
+    let failed = all
+        .iter()
+        .flat_map(|(_, outcomes)| outcomes)
+        .any(|outcome| matches!(outcome.result, PutBackResult::Failed { .. }));
+    Ok(if failed { Exit::Refused } else { Exit::Done })
+}
+
+fn status(both: &Both) -> Result<Exit, Failure> {
+    let mut all = Vec::new();
+    for machine in both.far.machines()? {
+        let status = wirespeed_tune::status(&machine)?;
+        all.push((machine.name().to_owned(), status));
+    }
+    if both.json {
+        terminal::print_json(
+            &serde_json::json!({ "schema": Schema::of("tune.status"), "machines": all }),
+        )?;
+    } else {
+        terminal::print(&wirespeed_report::tune_status(&all, &terminal::look(false)))?;
+    }
+    Ok(Exit::Done)
+}
+
+fn codes() -> PossibleValuesParser {
+    PossibleValuesParser::new(wirespeed_doctor::codes().into_iter().map(|(code, _)| code))
+}
+
+/// `wirespeed tune-watch`: the watchdog of a tune, started by the agent that makes the changes.
+#[derive(Debug, Args)]
+pub(crate) struct WatchArguments {
+    /// The journal that says how to put things back.
+    #[arg(long)]
+    journal: PathBuf,
+}
+
+pub(crate) fn watch(arguments: &WatchArguments) -> Result<Exit, Failure> {
+    wirespeed_tune::watch::run(&arguments.journal)?;
+    Ok(Exit::Done)
+}

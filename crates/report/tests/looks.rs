@@ -1,0 +1,126 @@
+//! How recorded results look at 80 and at 120 columns.
+
+use std::path::Path;
+
+use serde::de::DeserializeOwned;
+use wirespeed_report::{DoctorRecord, Look, TestRecord, diff};
+
+fn recorded<T: DeserializeOwned>(name: &str) -> T {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("tests/recorded")
+        .join(name);
+    let text = std::fs::read_to_string(&path)
+        .unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+    serde_json::from_str(&text).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+}
+
+/// No line sticks out, but for words that must stay whole.
+fn assert_fits(text: &str, width: usize) {
+    for line in text.lines() {
+        assert!(
+            line.chars().count() <= width,
+            "{} columns: {line}",
+            line.chars().count()
+        );
+    }
+}
+
+#[test]
+fn a_healthy_test() {
+    let record: TestRecord = recorded("test-healthy.json");
+    for width in [80, 120] {
+        let text = wirespeed_report::test(&record, &Look::new(width, false, false));
+        assert_fits(&text, width);
+        insta::assert_snapshot!(format!("test-healthy-{width}"), text);
+    }
+    insta::assert_snapshot!(
+        "test-healthy-details",
+        wirespeed_report::test(&record, &Look::new(100, false, true))
+    );
+}
+
+#[test]
+fn a_test_against_an_earlier_one() {
+    let then: TestRecord = recorded("test-healthy.json");
+    let mut now = then.clone();
+    for comparison in &mut now.comparisons {
+        comparison.tunnel *= 0.5;
+        comparison.ratio = comparison.ratio.map(|ratio| ratio * 0.5);
+        comparison.ratio_low = comparison.ratio_low.map(|ratio| ratio * 0.5);
+        comparison.ratio_high = comparison.ratio_high.map(|ratio| ratio * 0.5);
+    }
+    for machine in &mut now.machines {
+        "6.1.0-18-amd64".clone_into(&mut machine.facts.host.kernel);
+        for link in &mut machine.facts.links {
+            if Some(&link.name) == machine.interface.as_ref() {
+                link.mtu = 1280;
+            }
+        }
+    }
+    let difference = diff::against(&then, &now);
+    assert!(
+        difference
+            .changes
+            .iter()
+            .all(|change| change.overlap == Some(false))
+    );
+    let text = wirespeed_report::against(&difference, &Look::new(80, false, false));
+    assert_fits(&text, 80);
+    insta::assert_snapshot!("against", text);
+    let same = diff::against(&then, &then);
+    assert!(same.machines.is_empty(), "{:?}", same.machines);
+    assert!(
+        same.changes
+            .iter()
+            .all(|change| change.overlap == Some(true))
+    );
+}
+
+#[test]
+fn a_diagnosis() {
+    for name in ["doctor-black-hole", "doctor-healthy"] {
+        let record: DoctorRecord = recorded(&format!("{name}.json"));
+        for width in [80, 120] {
+            let text = wirespeed_report::doctor(
+                &record,
+                " --far netns:b",
+                &Look::new(width, false, false),
+            );
+            assert!(text.lines().count() <= 40, "one screen of answer: {text}");
+            if width == 120 {
+                assert_fits(&text, width);
+            }
+            insta::assert_snapshot!(format!("{name}-{width}"), text);
+        }
+        let details = wirespeed_report::doctor(&record, "", &Look::new(100, false, true));
+        insta::assert_snapshot!(format!("{name}-details"), details);
+    }
+}
+
+#[test]
+fn what_comes_from_outside_can_not_steer_the_terminal() {
+    let mut record: DoctorRecord = recorded("doctor-black-hole.json");
+    for finding in &mut record.findings {
+        "\u{1b}]0;owned\u{7}".clone_into(&mut finding.host);
+        "\u{1b}[2J".clone_into(&mut finding.because);
+        for line in &mut finding.evidence {
+            "a\u{1b}[31m".clone_into(&mut line.what);
+        }
+    }
+    for machine in &mut record.machines {
+        "\u{1b}[1m".clone_into(&mut machine.name);
+        "\u{9b}31m".clone_into(&mut machine.facts.host.kernel);
+    }
+    let text = wirespeed_report::doctor(&record, "", &Look::new(80, false, true));
+    assert!(
+        text.chars().all(|c| c == '\n' || !c.is_control()),
+        "{text:?}"
+    );
+}
+
+#[test]
+fn colours_only_when_asked_for() {
+    let record: TestRecord = recorded("test-healthy.json");
+    assert!(!wirespeed_report::test(&record, &Look::new(80, false, true)).contains('\u{1b}'));
+    assert!(wirespeed_report::test(&record, &Look::new(80, true, true)).contains('\u{1b}'));
+}
