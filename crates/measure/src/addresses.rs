@@ -4,6 +4,7 @@ use std::net::IpAddr;
 
 use wirespeed_facts::{Facts, Known, Link, Peer, Tunnel};
 
+use crate::prefix::{contains, prefix};
 use crate::{MeasureError, Overrides};
 
 /// What is known, and what is asked for.
@@ -324,30 +325,4 @@ fn single_address(peer: &Peer) -> Option<IpAddr> {
     prefixes
         .find(|(address, length)| *length == if address.is_ipv4() { 32 } else { 128 })
         .map(|(address, _)| address)
-}
-
-/// `10.0.0.1/24` as address and length; without a length it is one address.
-fn prefix(text: &str) -> Option<(IpAddr, u32)> {
-    let (address, length) = match text.split_once('/') {
-        Some((address, length)) => (address, Some(length.parse::<u32>().ok()?)),
-        None => (text, None),
-    };
-    let address: IpAddr = address.parse().ok()?;
-    let bits = if address.is_ipv4() { 32 } else { 128 };
-    let length = length.unwrap_or(bits);
-    (length <= bits).then_some((address, length))
-}
-
-fn contains((network, length): (IpAddr, u32), address: IpAddr) -> bool {
-    let (network, address, bits) = match (network, address) {
-        (IpAddr::V4(network), IpAddr::V4(address)) => (
-            u128::from(network.to_bits()),
-            u128::from(address.to_bits()),
-            32,
-        ),
-        (IpAddr::V6(network), IpAddr::V6(address)) => (network.to_bits(), address.to_bits(), 128),
-        _ => return false,
-    };
-    // A shift by all 128 bits would overflow; everything is in a prefix of length 0.
-    length == 0 || (network ^ address) >> (bits - length) == 0
 }

@@ -108,26 +108,30 @@ pub fn compare(
         progress,
         begun: Instant::now(),
         length: 0,
-        found: Comparison {
-            direction: plan.direction,
-            streams: plan.streams,
-            protocol: plan.protocol,
-            bare: None,
-            tunnel: 0.0,
-            ratio: None,
-            ratio_low: None,
-            ratio_high: None,
-            pairs: Vec::new(),
-            bare_unknown: None,
-            remarks: Vec::new(),
-            samples: Vec::new(),
-        },
+        found: empty(plan),
     };
     taking.run()?;
     let mut found = taking.found;
     conclude(&mut found, plan.seed);
     progress.step("done", 1.0, 0.0);
     Ok(found)
+}
+
+fn empty(plan: &ComparePlan) -> Comparison {
+    Comparison {
+        direction: plan.direction,
+        streams: plan.streams,
+        protocol: plan.protocol,
+        bare: None,
+        tunnel: 0.0,
+        ratio: None,
+        ratio_low: None,
+        ratio_high: None,
+        pairs: Vec::new(),
+        bare_unknown: None,
+        remarks: Vec::new(),
+        samples: Vec::new(),
+    }
 }
 
 struct Taking<'a> {
@@ -351,5 +355,139 @@ fn conclude(found: &mut Comparison, seed: u64) {
             rtt * 1e3
         );
         found.remarks.push(remark);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use wirespeed_facts::CountersDelta;
+
+    use super::*;
+    use crate::{CountedBy, Interval, RttSummary};
+
+    fn sample(via: Via, rate: f64) -> Sample {
+        Sample {
+            load: ComparePlan::careful(Direction::Upload, 1).load(via),
+            started_at: 0.0,
+            ran: 8.0,
+            bytes: rate as u64,
+            rate,
+            counted_by: CountedBy::Receiver,
+            retransmits: None,
+            retransmits_with_warm_up: None,
+            lost: None,
+            dead_streams: 0,
+            stalled: rate == 0.0,
+            congestion_control: None,
+            intervals: Vec::new(),
+            loaded_rtt: None,
+            here: CountersDelta::default(),
+            far: None,
+        }
+    }
+
+    fn concluded(pairs: &[(f64, f64)]) -> Comparison {
+        let mut found = empty(&ComparePlan::careful(Direction::Upload, 1));
+        for (bare, tunnel) in pairs {
+            found
+                .samples
+                .extend([sample(Via::Bare, *bare), sample(Via::Tunnel, *tunnel)]);
+            found.pairs.push(Pair {
+                bare: *bare,
+                tunnel: *tunnel,
+                ratio: tunnel / bare,
+            });
+        }
+        conclude(&mut found, 1);
+        found
+    }
+
+    #[test]
+    fn the_ratio_is_the_median_of_the_pairs_and_not_of_the_sides() {
+        // The road drifts; within each pair the tunnel has nine tenths of it.
+        let found = concluded(&[
+            (100.0, 90.0),
+            (200.0, 180.0),
+            (50.0, 45.0),
+            (400.0, 360.0),
+            (80.0, 72.0),
+        ]);
+        let rounded = |value: Option<f64>| value.map(|value| (value * 1e6).round() / 1e6);
+        assert_eq!((found.bare, Some(found.tunnel)), (Some(100.0), Some(90.0)));
+        assert_eq!(
+            (
+                rounded(found.ratio_low),
+                rounded(found.ratio),
+                rounded(found.ratio_high)
+            ),
+            (Some(0.9), Some(0.9), Some(0.9))
+        );
+    }
+
+    #[test]
+    fn one_pair_has_a_ratio_without_an_interval() {
+        let found = concluded(&[(100.0, 50.0)]);
+        assert_eq!(
+            (found.ratio, found.ratio_low, found.ratio_high),
+            (Some(0.5), None, None)
+        );
+        assert!(found.remarks[0].contains("one pair only"));
+    }
+
+    #[test]
+    fn without_the_bare_side_there_is_no_ratio() {
+        let mut found = empty(&ComparePlan::careful(Direction::Upload, 1));
+        found.bare_unknown = Some("refused".to_owned());
+        found
+            .samples
+            .extend([sample(Via::Tunnel, 10.0), sample(Via::Tunnel, 30.0)]);
+        conclude(&mut found, 1);
+        assert_eq!((found.bare, found.ratio), (None, None));
+        assert!((found.tunnel - 20.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn samples_of_a_few_round_trips_are_remarked_on() {
+        let mut found = empty(&ComparePlan::careful(Direction::Upload, 1));
+        let mut short = sample(Via::Tunnel, 10.0);
+        short.ran = 1.0;
+        let rtt = Some(0.4);
+        short.loaded_rtt = Some(RttSummary {
+            sent: 9,
+            received: 9,
+            min: rtt,
+            median: rtt,
+            p95: rtt,
+            max: rtt,
+        });
+        found.samples.push(short);
+        conclude(&mut found, 1);
+        assert!(
+            found
+                .remarks
+                .iter()
+                .any(|remark| remark.contains("short for a round trip of 400 ms"))
+        );
+    }
+
+    #[test]
+    fn a_saw_tooth_swings_and_a_flat_window_does_not() {
+        let with_windows = |window: fn(u64) -> u64| {
+            let mut sample = sample(Via::Tunnel, 1e6);
+            sample.intervals = (0..60)
+                .map(|tenth| Interval {
+                    start: tenth as f64 / 10.0,
+                    seconds: 0.1,
+                    rate: 1e6,
+                    retransmits: Some(0),
+                    congestion_window: Some(window(tenth)),
+                    rtt: None,
+                    warm_up: tenth < 5,
+                })
+                .collect();
+            sample
+        };
+        assert!(swing(&with_windows(|tenth| 10_000 * (1 + tenth % 30))).unwrap() > SWINGING);
+        assert!(swing(&with_windows(|tenth| 100_000 + tenth % 3)).unwrap() < 0.01);
     }
 }

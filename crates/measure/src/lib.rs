@@ -10,6 +10,8 @@
 //! run, and puts the answers together by pure functions.
 
 mod addresses;
+#[cfg(test)]
+mod addresses_tests;
 mod background;
 mod child;
 mod compare;
@@ -27,6 +29,7 @@ mod ladder;
 mod load;
 mod model;
 mod operations;
+mod prefix;
 mod probes;
 mod sample;
 pub mod statistics;

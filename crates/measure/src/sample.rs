@@ -216,3 +216,251 @@ fn loaded_rtt(left: &Left<'_>) -> Option<crate::RttSummary> {
     let begins = ((left.outcome.elapsed - left.planned) / 2.0).clamp(0.0, 0.5);
     Some(echoes.summary_between(begins + left.load.warm_up, begins + left.planned))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Via;
+    use crate::echo::{Echo, EchoReport};
+
+    fn report(name: &str) -> Iperf3Report {
+        let path = format!("{}/tests/fixtures/{name}.json", env!("CARGO_MANIFEST_DIR"));
+        Iperf3Report::parse(&std::fs::read_to_string(&path).unwrap())
+    }
+
+    fn load(direction: Direction, protocol: Protocol, streams: u32, seconds: f64) -> Load {
+        Load {
+            via: Via::Tunnel,
+            direction,
+            protocol,
+            streams,
+            seconds,
+            warm_up: 0.5,
+            congestion_control: None,
+            rate: None,
+        }
+    }
+
+    fn outcome(report: Iperf3Report) -> Iperf3Outcome {
+        Iperf3Outcome {
+            report,
+            started_at: 1.0,
+            elapsed: 2.1,
+            overran: false,
+            missing: None,
+            echoes: None,
+        }
+    }
+
+    /// Assembles a recorded run of two seconds (one for those of one second), half a second of it warm-up.
+    fn assembled(
+        load: &Load,
+        outcome: &Iperf3Outcome,
+        server: Option<&Iperf3Report>,
+        link_bytes: Option<u64>,
+    ) -> Option<Sample> {
+        let (here, far) = (CountersDelta::default(), None);
+        assemble(Left {
+            load,
+            planned: load.seconds + load.warm_up,
+            outcome,
+            server,
+            here,
+            far,
+            link_bytes,
+        })
+    }
+
+    #[test]
+    fn an_upload_counts_what_the_server_received() {
+        let load = load(Direction::Upload, Protocol::Tcp, 1, 1.5);
+        let server = report("server_upload");
+        let sample = assembled(
+            &load,
+            &outcome(report("client_upload")),
+            Some(&server),
+            None,
+        )
+        .unwrap();
+        assert_eq!(
+            (sample.counted_by, sample.stalled, sample.dead_streams),
+            (CountedBy::Receiver, false, 0)
+        );
+        let after: u64 = server.pieces[5..20].iter().map(Piece::bytes).sum();
+        assert_eq!(sample.bytes, after);
+        assert!(
+            (sample.ran - 1.5).abs() < 0.01 && (sample.rate - 191e6).abs() < 5e6,
+            "{} {}",
+            sample.ran,
+            sample.rate
+        );
+        assert_eq!(sample.intervals.len(), 20);
+        assert_eq!(
+            sample
+                .intervals
+                .iter()
+                .filter(|interval| interval.warm_up)
+                .count(),
+            5
+        );
+        assert!(
+            sample
+                .intervals
+                .iter()
+                .all(|interval| interval.congestion_window > Some(0) && interval.rtt > Some(0.0))
+        );
+        assert_eq!(sample.retransmits, Some(0));
+    }
+
+    #[test]
+    fn without_the_servers_report_the_sender_counts() {
+        let load = load(Direction::Upload, Protocol::Tcp, 1, 1.5);
+        let sample = assembled(&load, &outcome(report("client_upload")), None, None).unwrap();
+        assert_eq!(sample.counted_by, CountedBy::Sender);
+        assert!((sample.rate - 193e6).abs() < 10e6, "{}", sample.rate);
+    }
+
+    #[test]
+    fn a_download_has_its_window_from_the_servers_report_only() {
+        let load = load(Direction::Download, Protocol::Tcp, 1, 1.5);
+        let client = outcome(report("client_download"));
+        let alone = assembled(&load, &client, None, None).unwrap();
+        assert_eq!(
+            (alone.counted_by, alone.retransmits),
+            (CountedBy::Receiver, None)
+        );
+        assert!(alone.retransmits_with_warm_up.is_some());
+        assert!(
+            alone
+                .intervals
+                .iter()
+                .all(|interval| interval.congestion_window.is_none())
+        );
+        let both = assembled(&load, &client, Some(&report("server_download")), None).unwrap();
+        assert_eq!((both.bytes, both.retransmits), (alone.bytes, Some(0)));
+        assert!(
+            both.intervals
+                .iter()
+                .all(|interval| interval.congestion_window > Some(0))
+        );
+    }
+
+    #[test]
+    fn ten_streams_that_all_moved_are_alive_and_an_eleventh_is_not() {
+        let server = report("server_upload10");
+        let client = outcome(report("client_upload10"));
+        let ten = load(Direction::Upload, Protocol::Tcp, 10, 0.5);
+        assert_eq!(
+            assembled(&ten, &client, Some(&server), None)
+                .unwrap()
+                .dead_streams,
+            0
+        );
+        let eleven = load(Direction::Upload, Protocol::Tcp, 11, 0.5);
+        assert_eq!(
+            assembled(&eleven, &client, Some(&server), None)
+                .unwrap()
+                .dead_streams,
+            1
+        );
+    }
+
+    #[test]
+    fn a_stream_that_falls_silent_is_dead() {
+        let mut server = report("server_download10");
+        let mut client = report("client_download10");
+        for piece in client
+            .pieces
+            .iter_mut()
+            .chain(&mut server.pieces)
+            .filter(|piece| piece.start > 0.55)
+        {
+            piece.stream_bytes[3] = 0;
+        }
+        let load = load(Direction::Download, Protocol::Tcp, 10, 0.5);
+        let sample = assembled(&load, &outcome(client), Some(&server), None).unwrap();
+        assert_eq!((sample.dead_streams, sample.stalled), (1, false));
+    }
+
+    #[test]
+    fn udp_losses_are_of_the_time_after_the_warm_up() {
+        for (direction, client, server) in [
+            (Direction::Upload, "client_udp_upload", "server_udp_upload"),
+            (
+                Direction::Download,
+                "client_udp_download",
+                "server_udp_download",
+            ),
+        ] {
+            let load = load(direction, Protocol::Udp, 1, 0.5);
+            let sample =
+                assembled(&load, &outcome(report(client)), Some(&report(server)), None).unwrap();
+            assert!(sample.lost.is_some_and(|lost| lost < 0.01) && sample.retransmits.is_none());
+            assert!((sample.rate - 194e6).abs() < 5e6, "{}", sample.rate);
+        }
+        let upload = load(Direction::Upload, Protocol::Udp, 1, 0.5);
+        let alone = assembled(&upload, &outcome(report("client_udp_upload")), None, None).unwrap();
+        assert!(alone.lost.is_some());
+    }
+
+    #[test]
+    fn a_black_hole_is_stalled_whoever_counts() {
+        for (direction, streams, name) in [
+            (Direction::Upload, 1, "hole_upload"),
+            (Direction::Download, 1, "hole_download"),
+            (Direction::Upload, 10, "hole_upload10"),
+            (Direction::Download, 10, "hole_download10"),
+        ] {
+            let load = load(direction, Protocol::Tcp, streams, 1.5);
+            let client = outcome(report(&format!("client_{name}")));
+            let server = report(&format!("server_{name}"));
+            for server in [Some(&server), None] {
+                let sample = assembled(&load, &client, server, Some(9_000_000)).unwrap();
+                assert!(
+                    sample.stalled && sample.bytes == 0,
+                    "{name}: {} bytes",
+                    sample.bytes
+                );
+                assert_eq!(sample.dead_streams, streams, "{name}");
+                // Not the seconds in which the client waited for results.
+                assert!(sample.ran < 1.6, "{name}: {}", sample.ran);
+            }
+        }
+    }
+
+    #[test]
+    fn the_link_counts_when_iperf3_left_nothing() {
+        let load = load(Direction::Download, Protocol::Tcp, 1, 1.5);
+        let nothing = outcome(Iperf3Report::default());
+        assert_eq!(assembled(&load, &nothing, None, None), None);
+        let moved = assembled(&load, &nothing, None, Some(10_000_000)).unwrap();
+        assert_eq!(
+            (moved.counted_by, moved.stalled, moved.bytes),
+            (CountedBy::Link, false, 10_000_000)
+        );
+        let silent = assembled(&load, &nothing, None, Some(20_000)).unwrap();
+        assert!(silent.stalled && silent.rate < 150e3);
+    }
+
+    #[test]
+    fn round_trips_of_the_warm_up_do_not_count() {
+        let load = load(Direction::Download, Protocol::Tcp, 1, 1.5);
+        let echo = |number: u32| Echo {
+            size: 84,
+            sent: f64::from(number) * 0.02,
+            rtt: Some(if number < 25 { 0.001 } else { 0.050 }),
+            refused: None,
+        };
+        let mut client = outcome(report("client_download"));
+        client.echoes = Some(Ok(EchoReport {
+            echoes: (0..110).map(echo).collect(),
+            ..EchoReport::default()
+        }));
+        let rtt = assembled(&load, &client, None, None)
+            .unwrap()
+            .loaded_rtt
+            .unwrap();
+        assert_eq!((rtt.min, rtt.median), (Some(0.050), Some(0.050)));
+        assert!((70..=80).contains(&rtt.sent), "{}", rtt.sent);
+    }
+}
