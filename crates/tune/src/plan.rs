@@ -1,6 +1,7 @@
 //! `--plan`: what a tune would try, as a shell script for each machine that a person could run by hand.
 
 use wirespeed_doctor::{Diagnosis, Finding, Remedy};
+use wirespeed_settings::Setting;
 
 /// The script of one machine.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -91,14 +92,37 @@ fn section(finding: &Finding, remedy: &Remedy, host: &str) -> String {
             .filter(of_host)
             .map(|line| format!("# undo: {line}")),
     );
-    if !remedy.persistence.is_empty() {
-        lines.push(format!(
-            "# To keep it over a reboot: {}",
-            one_line(&remedy.persistence)
-        ));
-    }
+    lines.extend(
+        persistence(remedy, &lines)
+            .iter()
+            .map(|text| format!("# To keep it over a reboot: {}", one_line(text))),
+    );
     lines.push(String::new());
     lines.join("\n")
+}
+
+/// How to keep what these lines of one machine change; by interface, since its name may differ at the other end.
+fn persistence(remedy: &Remedy, lines: &[String]) -> Vec<String> {
+    let mut texts: Vec<String> = Vec::new();
+    for change in &remedy.changes {
+        let text = change.setting.persistence(&change.value);
+        let concerns =
+            |interface: &String| lines.iter().any(|line| line.contains(interface.as_str()));
+        let here = match &change.setting {
+            Setting::LinkMtu { interface }
+            | Setting::SocketReceiveBuffer { interface }
+            | Setting::RouteCongestion { interface }
+            | Setting::EgressShaper { interface } => concerns(interface),
+            Setting::Sysctl { name } => concerns(name),
+        };
+        if here && !texts.contains(&text) {
+            texts.push(text);
+        }
+    }
+    if texts.is_empty() && !remedy.persistence.is_empty() {
+        texts.push(remedy.persistence.clone());
+    }
+    texts
 }
 
 /// The machine a command is for: what follows its last `# on `.
