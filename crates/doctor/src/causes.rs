@@ -12,6 +12,7 @@ mod one_core_bound;
 mod path_slow;
 mod socket_overflow;
 
+pub(crate) use bufferbloat::{in_direction as bloated, soaked};
 pub(crate) use congestion_control::{sender_uses, suspected as congestion_suspected};
 use wirespeed_measure::Direction;
 
@@ -42,7 +43,11 @@ pub(crate) fn explains(evidence: &Evidence, cause: &Finding, effect: &Finding) -
     );
     match effect.code.as_str() {
         mtu_exceeds_path::CODE => cause.code == icmp_black_hole::CODE && same_direction,
-        socket_overflow::CODE => starved && names_host(evidence, cause, &effect.host),
+        socket_overflow::CODE => {
+            starved
+                && (same_direction || effect.direction.is_none())
+                && names_host(evidence, cause, &effect.host)
+        }
         bufferbloat::CODE => {
             starved
                 && same_direction
@@ -68,7 +73,7 @@ fn explained(evidence: &Evidence, direction: Direction) -> Option<&'static str> 
     if cpu_saturated::in_direction(evidence, direction) {
         return Some(cpu_saturated::CODE);
     }
-    bufferbloat::bloat(evidence, direction).map(|_| bufferbloat::CODE)
+    bufferbloat::in_direction(evidence, direction).then_some(bufferbloat::CODE)
 }
 
 /// Does the trouble of a machine also concern this one: the same, or another namespace of the same kernel?

@@ -14,7 +14,7 @@ use wirespeed_measure::{
 };
 use wirespeed_reach::ReachError;
 
-use crate::causes::{congestion_suspected, sender_uses};
+use crate::causes::{bloated, congestion_suspected, sender_uses, soaked};
 use crate::view::{DIRECTIONS, sender, word};
 use crate::{CongestionTrial, Evidence, FarKind, IdleReturn};
 
@@ -26,8 +26,13 @@ const SEED: u64 = 1;
 /// What the probes take on a tunnel in which nothing is lost.
 const PROBES_ABOUT: Duration = Duration::from_secs(6);
 /// The shortest time in which a trial can take its pairs.
-const TRIAL_LEAST: Duration = Duration::from_secs(7);
+const TRIAL_LEAST: Duration = Duration::from_secs(8);
 const TRIAL_AT_MOST: Duration = Duration::from_secs(12);
+
+/// The share of the whole after which the loads of the comparisons are over.
+const LOADS_UNTIL: f64 = 0.8;
+/// Streams of the longer load: enough to fill a queue in seconds though each of them watches the delay.
+const SOAK_STREAMS: u32 = 8;
 
 /// How far to go.
 #[derive(Debug, Clone, PartialEq)]
@@ -67,6 +72,7 @@ pub fn investigate(
     let mut driver = Driver::new(ends, options, progress)?;
     driver.probe()?;
     driver.load()?;
+    driver.soak()?;
     driver.try_congestion()?;
     progress.step("done", 1.0, 0.0);
     Ok(driver.evidence)
@@ -114,6 +120,7 @@ impl<'a> Driver<'a> {
             tunnel_sweep: Vec::new(),
             comparisons: Vec::new(),
             congestion_trials: Vec::new(),
+            soaks: Vec::new(),
             expected_rate: options.expect,
             not_measured: Vec::new(),
             probing_here: None,
@@ -182,7 +189,7 @@ impl<'a> Driver<'a> {
             }
             let left = self.left(index, directions.len());
             let done = PROBES_ABOUT.as_secs_f64() / self.budget.as_secs_f64();
-            let share = (0.9 - done) / directions.len() as f64;
+            let share = (LOADS_UNTIL - done) / directions.len() as f64;
             let part = Part {
                 whole: self.progress,
                 from: done + share * index as f64,
@@ -243,6 +250,59 @@ impl<'a> Driver<'a> {
         }
     }
 
+    /// One longer load of several streams where the short ones could not tell whether a deep queue fills.
+    fn soak(&mut self) -> Result<(), MeasureError> {
+        let directions: Vec<Direction> = self
+            .options
+            .directions
+            .iter()
+            .copied()
+            .filter(|direction| self.wants_soak(*direction))
+            .collect();
+        for (index, direction) in directions.iter().enumerate() {
+            let done = LOADS_UNTIL + (0.9 - LOADS_UNTIL) * index as f64 / directions.len() as f64;
+            for via in [Via::Tunnel, Via::Bare] {
+                // Outside only to tell whose queue it is.
+                if via == Via::Bare && !soaked(&self.evidence, *direction, Via::Tunnel) {
+                    continue;
+                }
+                let what = format!(
+                    "a longer load of {SOAK_STREAMS} streams, {}",
+                    word(*direction)
+                );
+                let left = (directions.len() - index) as f64 * 4.0;
+                self.progress.step(&what, done, left);
+                let sample = self.ends.sample(&self.soak_load(via, *direction));
+                let sample = self.keep(&what, sample)?;
+                self.evidence.soaks.extend(sample.value().cloned());
+            }
+        }
+        Ok(())
+    }
+
+    /// Not where the answer is known already, or where full packets do not arrive, or loss keeps queues empty.
+    fn wants_soak(&self, direction: Direction) -> bool {
+        let evidence = &self.evidence;
+        evidence.comparison(direction).is_some()
+            && !evidence.stalled(direction)
+            && !bloated(evidence, direction)
+            && !congestion_suspected(evidence, direction)
+    }
+
+    fn soak_load(&self, via: Via, direction: Direction) -> Load {
+        let seconds = if self.options.quick { 2.0 } else { 3.0 };
+        Load {
+            via,
+            direction,
+            protocol: Protocol::Tcp,
+            streams: SOAK_STREAMS,
+            seconds,
+            warm_up: 1.0,
+            congestion_control: None,
+            rate: None,
+        }
+    }
+
     fn try_congestion(&mut self) -> Result<(), MeasureError> {
         let suspected: Vec<Direction> = self
             .options
@@ -253,8 +313,9 @@ impl<'a> Driver<'a> {
             .collect();
         for (index, direction) in suspected.iter().enumerate() {
             let what = format!("another congestion control, {}", word(*direction));
-            let left =
-                self.budget.saturating_sub(self.begun.elapsed()) / (suspected.len() - index) as u32;
+            // A share of what is left; where that is too little for one trial, the first gets what it needs.
+            let left = self.budget.saturating_sub(self.begun.elapsed());
+            let time = (left / (suspected.len() - index) as u32).clamp(TRIAL_LEAST, TRIAL_AT_MOST);
             if let Some(because) = self.cannot_try(*direction) {
                 self.not_measured(&what, because);
             } else if left < TRIAL_LEAST {
@@ -273,7 +334,7 @@ impl<'a> Driver<'a> {
                     share,
                     more: 0.0,
                 };
-                match self.trial(*direction, left.min(TRIAL_AT_MOST), &part) {
+                match self.trial(*direction, time, &part) {
                     Ok(Some(trial)) => self.evidence.congestion_trials.push(trial),
                     Ok(None) => self.not_measured(&what, "too few pairs could be taken".to_owned()),
                     Err(error) if is_final(&error) => return Err(error),
@@ -318,7 +379,7 @@ impl<'a> Driver<'a> {
             load_a: load(None),
             load_b: load(Some(TRIED)),
             figure: goodput,
-            pairs_min: 4,
+            pairs_min: 3,
             pairs_max: 5,
             budget,
             target_width: 0.05,

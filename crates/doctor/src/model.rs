@@ -52,6 +52,10 @@ pub struct Evidence {
     pub comparisons: Vec<Comparison>,
     /// The same load with another congestion control, where loss made that worth a try.
     pub congestion_trials: Vec<CongestionTrial>,
+    /// One longer load of several streams per direction, for queues that fill slowly; over the bare path too where the
+    /// tunnel's showed something.
+    #[serde(default)]
+    pub soaks: Vec<Sample>,
     /// What the user expects of the line, bit/s (`--expect`).
     pub expected_rate: Option<f64>,
     /// What was meant to be measured and was not.

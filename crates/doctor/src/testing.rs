@@ -67,6 +67,7 @@ pub(crate) fn healthy() -> Evidence {
             comparison(Direction::Download),
         ],
         congestion_trials: Vec::new(),
+        soaks: Vec::new(),
         expected_rate: None,
         not_measured: Vec::new(),
         probing_here: Some(CountersDelta::default()),
@@ -214,7 +215,8 @@ fn comparison(direction: Direction) -> Comparison {
     }
 }
 
-fn sample(via: Via, direction: Direction, rate: f64) -> Sample {
+/// One load that ran well.
+pub(crate) fn sample(via: Via, direction: Direction, rate: f64) -> Sample {
     let delta = CountersDelta {
         seconds: 2.0,
         cores: vec![core(0.3); 4],

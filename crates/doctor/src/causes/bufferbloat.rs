@@ -1,13 +1,16 @@
 //! `bufferbloat`: echo requests wait behind the load's own queue.
+//!
+//! Known from the RTT while loaded against the idle one: over the short loads of the comparison, or over one longer load
+//! of several streams (a soak), because a sender that watches the delay fills a deep queue only slowly.
 
 use serde_json::json;
 use wirespeed_facts::Known;
-use wirespeed_measure::{Direction, RttSummary, Sample, Via};
+use wirespeed_measure::{Direction, Sample, Via};
 use wirespeed_settings::Setting;
 
 use crate::finding::{Check, Found, Outcome, line, milliseconds, rate, rates_line, remedy_of};
 use crate::view::{DIRECTIONS, FEWEST_SAMPLES, median, sender, word};
-use crate::{Change, Evidence, Goal, Remedy, Severity};
+use crate::{Change, End, Evidence, Goal, Remedy, Severity};
 
 pub(super) const CODE: &str = "bufferbloat";
 
@@ -21,6 +24,10 @@ pub(super) const CHECK: Check = Check {
 const TOLERATED: f64 = 0.060;
 /// On long paths: this many times the idle RTT.
 const TOLERATED_TIMES_IDLE: f64 = 1.5;
+/// From here on a queue is filling, seconds …
+const FILLING: f64 = 0.005;
+/// … or this share of the idle RTT.
+const FILLING_SHARE_OF_IDLE: f64 = 0.25;
 /// Share of the measured rate a shaper is set to, so that the queue builds where it is short.
 const SHAPED_SHARE: f64 = 0.92;
 /// IPv4 and TCP headers with timestamps, in bytes of each packet.
@@ -54,36 +61,89 @@ fn run(evidence: &Evidence) -> Outcome {
 }
 
 /// RTT grows under load by more than anybody should bear.
-pub(super) struct Bloat {
+struct Bloat {
     direction: Direction,
     idle: f64,
     loaded: f64,
+    /// Seen over the longer load only.
+    soaked: bool,
 }
 
 /// Does the RTT through the tunnel swell while this direction is loaded?
-pub(super) fn bloat(evidence: &Evidence, direction: Direction) -> Option<Bloat> {
-    swollen(evidence, direction, Via::Tunnel, &evidence.idle_rtt_tunnel)
+pub(crate) fn in_direction(evidence: &Evidence, direction: Direction) -> bool {
+    bloat(evidence, direction).is_some()
+}
+
+/// Does one longer load by itself show it? A single run makes no finding, but is worth a second look outside the tunnel.
+pub(crate) fn soaked(evidence: &Evidence, direction: Direction, via: Via) -> bool {
+    let idle = idle(evidence, via);
+    let loaded = soak_rtt(evidence, direction, via);
+    idle.zip(loaded)
+        .is_some_and(|(idle, loaded)| too_much(idle, loaded))
 }
 
 /// Does the road itself, outside the tunnel, show the same?
 pub(super) fn on_the_road(evidence: &Evidence, direction: Direction) -> bool {
-    swollen(evidence, direction, Via::Bare, &evidence.idle_rtt_bare).is_some()
+    soaked(evidence, direction, Via::Bare)
+        || idle(evidence, Via::Bare)
+            .zip(loaded(&evidence.samples(direction, Via::Bare)))
+            .is_some_and(|(idle, loaded)| too_much(idle, loaded))
 }
 
-fn swollen(
-    evidence: &Evidence,
-    direction: Direction,
-    via: Via,
-    idle: &Known<RttSummary>,
-) -> Option<Bloat> {
-    let idle = idle.value()?.median?;
-    let loaded = loaded(&evidence.samples(direction, via))?;
-    let added = loaded - idle;
-    (added >= TOLERATED.max(TOLERATED_TIMES_IDLE * idle)).then_some(Bloat {
+fn bloat(evidence: &Evidence, direction: Direction) -> Option<Bloat> {
+    let idle = idle(evidence, Via::Tunnel)?;
+    if let Some(loaded) =
+        loaded(&evidence.samples(direction, Via::Tunnel)).filter(|loaded| too_much(idle, *loaded))
+    {
+        return Some(Bloat {
+            direction,
+            idle,
+            loaded,
+            soaked: false,
+        });
+    }
+    let confirmed = queue_fills(evidence, direction) || soaked(evidence, direction, Via::Bare);
+    let loaded = soak_rtt(evidence, direction, Via::Tunnel)
+        .filter(|loaded| confirmed && too_much(idle, *loaded))?;
+    Some(Bloat {
         direction,
         idle,
         loaded,
+        soaked: true,
     })
+}
+
+fn too_much(idle: f64, loaded: f64) -> bool {
+    loaded - idle >= TOLERATED.max(TOLERATED_TIMES_IDLE * idle)
+}
+
+/// Median idle RTT one way or the other.
+fn idle(evidence: &Evidence, via: Via) -> Option<f64> {
+    let idle = match via {
+        Via::Bare => &evidence.idle_rtt_bare,
+        Via::Tunnel => &evidence.idle_rtt_tunnel,
+    };
+    idle.value()?.median
+}
+
+/// Median RTT during the longer load.
+fn soak_rtt(evidence: &Evidence, direction: Direction, via: Via) -> Option<f64> {
+    let soak = evidence
+        .soaks
+        .iter()
+        .find(|sample| sample.load.direction == direction && sample.load.via == via)?;
+    soak.loaded_rtt
+        .as_ref()
+        .filter(|rtt| rtt.received >= FEWEST_REPLIES)?
+        .median
+}
+
+/// Does the RTT through the tunnel grow enough to show that a queue fills up, deep or not? False where it is not known.
+pub(super) fn queue_fills(evidence: &Evidence, direction: Direction) -> bool {
+    let loaded = loaded(&evidence.samples(direction, Via::Tunnel));
+    idle(evidence, Via::Tunnel)
+        .zip(loaded)
+        .is_some_and(|(idle, loaded)| loaded - idle >= FILLING.max(FILLING_SHARE_OF_IDLE * idle))
 }
 
 /// Median over the samples of their median loaded RTT.
@@ -108,20 +168,29 @@ fn found(evidence: &Evidence, bloat: &Bloat) -> Found {
     let direction = bloat.direction;
     let way = word(direction);
     let on_the_road = on_the_road(evidence, direction);
+    let load = if bloat.soaked {
+        "the longer load"
+    } else {
+        "loads"
+    };
     let mut lines = vec![line(
-        format!("RTT through the tunnel, idle and loaded, {way}"),
-        evidence.interface_at(crate::End::Here),
+        format!("RTT through the tunnel, idle and during {load}, {way}"),
+        evidence.interface_at(End::Here),
         bloat.idle,
         bloat.loaded,
         "s",
     )];
-    let bare_idle = evidence.idle_rtt_bare.value().and_then(|rtt| rtt.median);
-    if let Some(bare) = loaded(&evidence.samples(direction, Via::Bare)) {
+    let outside = if bloat.soaked {
+        soak_rtt(evidence, direction, Via::Bare)
+    } else {
+        loaded(&evidence.samples(direction, Via::Bare))
+    };
+    if let Some(outside) = outside {
         lines.push(line(
-            format!("RTT outside the tunnel, idle and loaded, {way}"),
-            evidence.name(crate::End::Here),
-            bare_idle,
-            bare,
+            format!("RTT outside the tunnel, idle and during {load}, {way}"),
+            evidence.name(End::Here),
+            idle(evidence, Via::Bare),
+            outside,
             "s",
         ));
     }
@@ -193,7 +262,8 @@ mod tests {
 
     use super::CODE;
     use crate::testing::{
-        at, codes, core, each_sample, healthy, not_checked, nothing, only_finding, rtt, set_ratio,
+        at, codes, core, each_sample, healthy, not_checked, nothing, only_finding, rtt, sample,
+        set_ratio,
     };
     use crate::{End, Evidence, Goal, judge};
 
@@ -263,6 +333,33 @@ mod tests {
                 .count(),
             2
         );
+    }
+
+    #[test]
+    fn a_queue_that_fills_slowly_shows_in_the_longer_load_with_a_second_sign() {
+        let soak = |via: Via, seconds: f64| {
+            let mut soak = sample(via, Direction::Upload, 95e6);
+            soak.loaded_rtt = Some(rtt(seconds));
+            soak
+        };
+        let mut evidence = healthy();
+        each_sample(&mut evidence, Direction::Upload, Via::Tunnel, |sample| {
+            sample.loaded_rtt = Some(rtt(0.0155));
+        });
+        evidence.soaks.push(soak(Via::Tunnel, 0.150));
+        nothing(&evidence);
+        evidence.soaks.push(soak(Via::Bare, 0.150));
+        assert_eq!(
+            only_finding(&evidence, CODE).direction,
+            Some(Direction::Upload)
+        );
+        evidence.soaks.pop();
+        each_sample(&mut evidence, Direction::Upload, Via::Tunnel, |sample| {
+            sample.loaded_rtt = Some(rtt(0.0165));
+        });
+        only_finding(&evidence, CODE);
+        evidence.soaks = vec![soak(Via::Tunnel, 0.070)];
+        nothing(&evidence);
     }
 
     #[test]

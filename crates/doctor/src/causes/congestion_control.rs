@@ -1,7 +1,8 @@
 //! `congestion-control`: the sender takes loss for congestion where it is not.
 //!
 //! Believed only when another congestion control, tried in turn with the present one, gains for sure, and nothing else
-//! explains the loss.
+//! explains the loss. A queue that fills up is such an explanation: there the loss *is* congestion, and any sender would
+//! see it. So the trial is made only where the RTT hardly grows under load.
 
 use serde_json::json;
 use wirespeed_facts::Known;
@@ -64,11 +65,13 @@ fn run(evidence: &Evidence) -> Outcome {
     outcome
 }
 
-/// Is a trial worth its time in this direction: a loss-based sender, retransmits, and nothing else that explains them?
+/// Is a trial worth its time in this direction: a loss-based sender, retransmits, no queue that fills, and nothing else
+/// that explains them?
 pub(crate) fn suspected(evidence: &Evidence, direction: Direction) -> bool {
     let samples = evidence.samples(direction, Via::Tunnel);
     used(evidence, direction, &samples).is_some_and(|name| LOSS_BASED.contains(&name.as_str()))
         && retransmitted(evidence, direction, &samples).is_some_and(|share| share >= LOSSY)
+        && !super::bufferbloat::queue_fills(evidence, direction)
         && super::explained(evidence, direction).is_none()
 }
 
@@ -272,6 +275,9 @@ mod tests {
         let mut evidence = healthy();
         set_ratio(&mut evidence, Direction::Upload, 0.9);
         each_sample(&mut evidence, Direction::Upload, Via::Tunnel, |sample| {
+            sample.loaded_rtt = Some(rtt(0.013));
+        });
+        each_sample(&mut evidence, Direction::Upload, Via::Tunnel, |sample| {
             sample.retransmits = Some(100);
         });
         evidence.congestion_trials.push(CongestionTrial {
@@ -313,6 +319,19 @@ mod tests {
             sample.congestion_control = Some("bbr".to_owned());
         });
         nothing(&evidence);
+    }
+
+    #[test]
+    fn loss_from_a_full_queue_is_congestion() {
+        let mut evidence = lossy(0.5);
+        each_sample(&mut evidence, Direction::Upload, Via::Tunnel, |sample| {
+            sample.loaded_rtt = Some(rtt(0.021));
+        });
+        nothing(&evidence);
+        each_sample(&mut evidence, Direction::Upload, Via::Tunnel, |sample| {
+            sample.loaded_rtt = Some(rtt(0.0155));
+        });
+        only_finding(&evidence, CODE);
     }
 
     #[test]

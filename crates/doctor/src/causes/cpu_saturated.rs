@@ -82,10 +82,11 @@ pub(super) fn unknown(evidence: &Evidence) -> Vec<String> {
         .collect()
 }
 
-/// Slower than bare for sure, or bare unknown; and nothing about sizes explains it.
+/// Slower than bare for sure, or bare unknown; and neither sizes nor a socket too small for anybody explain it.
 pub(super) fn held_back(evidence: &Evidence, direction: Direction) -> bool {
     evidence.below(direction, HEALTHY_RATIO).unwrap_or(true)
         && crate::mtu::excess(evidence, direction).is_none()
+        && !super::socket_overflow::too_small(evidence, direction)
 }
 
 fn saturated(evidence: &Evidence, end: End, direction: Direction) -> Option<Cores> {

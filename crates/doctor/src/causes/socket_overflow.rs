@@ -24,6 +24,8 @@ pub(super) const CHECK: Check = Check {
 const TOLERATED_DROPS: u64 = 20;
 /// One lost packet in this many costs TCP nothing one could measure.
 const TOLERATED_ONE_IN: u64 = 5000;
+/// What Linux gives a socket that asks for nothing (`net.core.rmem_default`), bytes.
+const STOCK: u32 = 212_992;
 /// A buffer to propose, bytes as `getsockopt` reports it.
 const ENOUGH: u64 = 4 << 20;
 
@@ -68,6 +70,17 @@ fn run(evidence: &Evidence) -> Outcome {
 pub(super) fn in_direction(evidence: &Evidence, direction: Direction) -> bool {
     ENDS.into_iter()
         .any(|end| overflow(evidence, end, direction).is_some())
+}
+
+/// Does a socket overflow that is so small that it would with any processor? Then a busy one is not to blame.
+pub(super) fn too_small(evidence: &Evidence, direction: Direction) -> bool {
+    ENDS.into_iter().any(|end| {
+        overflow(evidence, end, direction).is_some()
+            && evidence
+                .tunnel(end)
+                .and_then(|tunnel| tunnel.sockets.value())
+                .is_some_and(|sockets| sockets.iter().any(|socket| socket.receive_buffer < STOCK))
+    })
 }
 
 struct Drops {
@@ -368,6 +381,19 @@ mod tests {
                 .count(),
             2
         );
+    }
+
+    #[test]
+    fn a_buffer_too_small_for_anybody_is_not_the_processors_fault() {
+        let mut evidence = dropping(500);
+        set_ratio(&mut evidence, Direction::Upload, 0.2);
+        each_sample(&mut evidence, Direction::Upload, Via::Tunnel, |sample| {
+            at(sample, End::Far).cores = vec![core(0.99); 4];
+        });
+        if let Known::Value(sockets) = &mut tunnel_of(&mut evidence, End::Far).sockets {
+            sockets[0].receive_buffer = 12_288;
+        }
+        only_finding(&evidence, CODE);
     }
 
     #[test]
