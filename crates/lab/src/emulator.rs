@@ -56,6 +56,7 @@ pub fn run(arguments: &[String]) -> Result<(), LabError> {
         });
         running.push((name, counts, worker));
     }
+    device::be_real_time();
     eprintln!("{READY}");
     let mut said = vec![0; running.len()];
     while !stopped.load(Ordering::Relaxed) {

@@ -41,4 +41,4 @@ pub use status::{HostStatus, LabStatus, exec, get, list, status};
 pub use topology::Host;
 pub use tunnel::Implementation;
 pub use units::{Loss, Mtu, Queue, Rate, Span};
-pub use up::{EmulatorCommand, UpOptions, up};
+pub use up::{EmulatorCommand, Progress, UpOptions, up};

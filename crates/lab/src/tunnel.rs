@@ -222,7 +222,7 @@ fn program_path(program: &Path) -> Result<PathBuf, LabError> {
     };
     if program.components().count() > 1 {
         // The daemon is started in another process's surroundings, so the path must not depend on ours.
-        let path = fs::canonicalize(program).map_err(|e| missing(&format!("{e}")))?;
+        let path = std::path::absolute(program).map_err(|e| missing(&format!("{e}")))?;
         return if runnable(&path) {
             Ok(path)
         } else {

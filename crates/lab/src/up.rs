@@ -39,8 +39,11 @@ pub struct UpOptions {
     /// Set by a signal handler: `up` takes everything down again and returns [`LabError::Cancelled`].
     pub cancelled: Option<Arc<AtomicBool>>,
     /// Told what is being done, one short line per step.
-    pub progress: Option<Arc<dyn Fn(&str) + Send + Sync>>,
+    pub progress: Option<Progress>,
 }
+
+/// Is told each step as it begins.
+pub type Progress = Arc<dyn Fn(&str) + Send + Sync>;
 
 /// A command line whose program calls [`crate::emulator::run`] with the arguments that follow.
 #[derive(Debug, Clone)]
