@@ -61,13 +61,16 @@ fn is_root() -> bool {
     })
 }
 
-fn setpriv() -> bool {
-    Command::new("setpriv").arg("--version").output().is_ok()
+/// Root, and a program to become `nobody` with?
+fn setpriv() -> Option<&'static str> {
+    ["/usr/bin/setpriv", "/bin/setpriv"]
+        .into_iter()
+        .find(|path| is_root() && Path::new(path).exists())
 }
 
-/// The program where `nobody` can run it, and the command that runs it as `nobody` with an empty `PATH`.
-fn as_nobody(program: &Path) -> Command {
-    let mut command = Command::new("setpriv");
+/// The command that runs the program as `nobody`.
+fn as_nobody(setpriv: &str, program: &Path) -> Command {
+    let mut command = Command::new(setpriv);
     command
         .args([
             "--reuid=65534",
@@ -77,7 +80,6 @@ fn as_nobody(program: &Path) -> Command {
             "--",
         ])
         .arg(program);
-    command.env("PATH", "/nonexistent");
     command
 }
 
@@ -100,10 +102,7 @@ fn help_and_pages_need_neither_root_nor_any_program() {
         assert!(help.status.success());
         return;
     }
-    let Some(setpriv) = ["/usr/bin/setpriv", "/bin/setpriv"]
-        .into_iter()
-        .find(|path| Path::new(path).exists())
-    else {
+    let Some(setpriv) = setpriv() else {
         return skip(
             "help_and_pages_need_neither_root_nor_any_program",
             "setpriv is missing",
@@ -123,9 +122,7 @@ fn help_and_pages_need_neither_root_nor_any_program() {
         &["explain"],
         &["explain", "socket-overflow"],
     ] {
-        let mut command = Command::new(setpriv);
-        let output = command
-            .args(as_nobody(&copy).get_args())
+        let output = as_nobody(setpriv, &copy)
             .args(arguments)
             .env("PATH", "/nonexistent")
             .output()
@@ -233,17 +230,16 @@ fn an_unknown_interface_is_one_sentence_and_one_object() {
 
 #[test]
 fn without_root_it_says_so() {
-    if !is_root() || !setpriv() {
+    let Some(setpriv) = setpriv() else {
         return skip(
             "without_root_it_says_so",
             "only root with setpriv can become nobody",
         );
-    }
+    };
     let directory = tempfile::tempdir().expect("tempdir");
     let copy = public_copy(&directory);
-    let output = as_nobody(&copy)
+    let output = as_nobody(setpriv, &copy)
         .args(["lab", "up", "healthy"])
-        .env("PATH", std::env::var_os("PATH").unwrap_or_default())
         .output()
         .expect("setpriv starts");
     assert_eq!(code(&output), 3);
@@ -289,4 +285,95 @@ fn an_agent_whose_client_goes_away_ends() {
     assert!(output.status.success());
     assert!(text(&output.stdout).contains("\"protocol\""));
     assert!(start.elapsed() < Duration::from_secs(10));
+}
+
+#[test]
+fn an_interrupted_measurement_ends_within_a_second_and_leaves_no_child() {
+    let test = "an_interrupted_measurement_ends_within_a_second_and_leaves_no_child";
+    if !is_root()
+        || !Path::new("/usr/bin/wireguard-go").exists()
+        || !Path::new("/usr/bin/iperf3").exists()
+    {
+        return skip(test, "it needs root, wireguard-go and iperf3");
+    }
+    let lab = TestLab::up("healthy");
+    let mut measuring = Command::new("ip")
+        .args([
+            "netns",
+            "exec",
+            &lab.namespace("client"),
+            PROGRAM,
+            "test",
+            "--quiet",
+            "--far",
+        ])
+        .arg(format!("netns:{}", lab.namespace("server")))
+        .stdout(std::process::Stdio::null())
+        .stderr(std::process::Stdio::null())
+        .spawn()
+        .expect("ip starts");
+    let begun = Instant::now();
+    while !lab.runs("client", "iperf3") && begun.elapsed() < Duration::from_secs(20) {
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    assert!(lab.runs("client", "iperf3"), "the load never began");
+    let asked = Instant::now();
+    // `ip netns exec` becomes the program, so the child is the program itself.
+    let kill = Command::new("kill")
+        .args(["-INT", &measuring.id().to_string()])
+        .status()
+        .expect("kill");
+    assert!(kill.success());
+    let status = measuring.wait().expect("it ends");
+    let took = asked.elapsed();
+    assert_eq!(status.code(), Some(130));
+    assert!(took < Duration::from_millis(1500), "it took {took:?}");
+    let begun = Instant::now();
+    while (lab.runs("client", "iperf3") || lab.runs("server", "iperf3"))
+        && begun.elapsed() < Duration::from_secs(1)
+    {
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    assert!(
+        !lab.runs("client", "iperf3") && !lab.runs("server", "iperf3"),
+        "a load outlived the program"
+    );
+}
+
+/// A lab of this test alone; taken down whatever happens.
+struct TestLab {
+    name: String,
+}
+
+impl TestLab {
+    fn up(scenario: &str) -> Self {
+        let lab = Self {
+            name: format!("s{:06x}", std::process::id() & 0x00ff_ffff),
+        };
+        let output = run(&["lab", "up", scenario, "--name", &lab.name]);
+        assert!(output.status.success(), "{}", text(&output.stderr));
+        lab
+    }
+
+    fn namespace(&self, host: &str) -> String {
+        format!("ws-{}-{host}", self.name)
+    }
+
+    /// Does a program of this name run on a host?
+    fn runs(&self, host: &str, program: &str) -> bool {
+        let pids = Command::new("ip")
+            .args(["netns", "pids", &self.namespace(host)])
+            .output()
+            .expect("ip starts");
+        text(&pids.stdout).split_whitespace().any(|pid| {
+            std::fs::read_to_string(format!("/proc/{pid}/comm"))
+                .is_ok_and(|comm| comm.trim() == program)
+        })
+    }
+}
+
+impl Drop for TestLab {
+    fn drop(&mut self) {
+        run(&["lab", "down", &self.name]);
+    }
 }

@@ -6,6 +6,8 @@
 
 pub mod diff;
 mod doctor_text;
+#[cfg(any(test, feature = "fuzzing"))]
+pub mod fuzzing;
 mod look;
 mod measured_text;
 mod page;

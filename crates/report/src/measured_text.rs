@@ -267,26 +267,32 @@ pub(crate) fn probes(measurements: &Measurements, look: &Look) -> String {
         let passed = path
             .largest_passed
             .map_or_else(|| "nothing".to_owned(), |size| format!("{size} bytes"));
-        let mut text = format!("{}: {passed} passed", direction_word(path.direction));
-        if let Some(failed) = path.smallest_failed {
-            text += &format!(", {failed} did not");
-        }
-        match path.reported {
-            Some(mtu) => text += &format!(", the road reported {mtu}"),
-            None if path.silent_loss => text.push_str(", and no error came back"),
-            None => {}
-        }
+        let failed = path
+            .smallest_failed
+            .map_or_else(String::new, |failed| format!(", {failed} did not"));
+        let error = match path.reported {
+            Some(mtu) => format!(", the road reported {mtu}"),
+            None if path.silent_loss => ", and no error came back".to_owned(),
+            None => String::new(),
+        };
+        let text = format!(
+            "{}: {passed} passed{failed}{error}",
+            direction_word(path.direction)
+        );
         out.push_str(&look.hanging("  path MTU          ", 20, &text));
     }
     for sweep in &measurements.tunnel_sweep {
         let passed = sweep
             .largest_passed
             .map_or_else(|| "nothing".to_owned(), |size| format!("{size} bytes"));
-        let mut text = format!("{}: {passed} passed", direction_word(sweep.direction));
-        match sweep.smallest_failed {
-            Some(failed) => text += &format!(", {failed} did not"),
-            None => text.push_str(", everything up to the MTU"),
-        }
+        let failed = match sweep.smallest_failed {
+            Some(failed) => format!("{failed} did not"),
+            None => "everything up to the MTU".to_owned(),
+        };
+        let text = format!(
+            "{}: {passed} passed, {failed}",
+            direction_word(sweep.direction)
+        );
         out.push_str(&look.hanging("  inside the tunnel ", 20, &text));
     }
     for trial in &measurements.congestion_trials {

@@ -272,21 +272,22 @@ fn ready(lab: &Lab, look: &Look) -> String {
     } else {
         format!("should find {}", lab.scenario.finding)
     };
-    let arguments: String = lab
-        .scenario
-        .doctor_args
-        .iter()
-        .map(|argument| format!(" {argument}"))
-        .collect();
-    out.push_str(&format!(
+    let mut doctor = vec!["doctor", "--far"];
+    let far = format!("netns:{}", second.namespace);
+    doctor.push(&far);
+    doctor.extend(lab.scenario.doctor_args.iter().map(String::as_str));
+    let doctor = doctor.join(" ");
+    let me = std::env::args()
+        .next()
+        .unwrap_or_else(|| "wirespeed".to_owned());
+    let (id, first) = (&lab.id, &first.name);
+    let go_on = format!(
         "\nGo on with (the doctor {expected}):\n\n  \
-         wirespeed lab exec --lab {id} {first} -- wirespeed doctor --far netns:{far}{arguments}\n  \
-         wirespeed lab exec --lab {id} {first} -- wirespeed tune --far netns:{far} --plan\n  \
-         wirespeed lab down {id}\n",
-        id = lab.id,
-        first = first.name,
-        far = second.namespace,
-    ));
+         {me} lab exec --lab {id} {first} -- {me} {doctor}\n  \
+         {me} lab exec --lab {id} {first} -- {me} tune --far {far} --plan\n  \
+         {me} lab down {id}\n"
+    );
+    out.push_str(&go_on);
     out
 }
 
