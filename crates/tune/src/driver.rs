@@ -241,10 +241,31 @@ impl Tuner<'_> {
     /// The worst finding with a remedy that was not tried and can be.
     fn next(&mut self, diagnosis: &Diagnosis) -> Option<(Finding, Remedy)> {
         let only = &self.options.only;
-        let findings = diagnosis.findings.iter().filter(|finding| {
-            finding.consequence_of.is_none() && (only.is_empty() || only.contains(&finding.code))
+        let wanted = |finding: &&Finding| only.is_empty() || only.contains(&finding.code);
+        // A consequence waits for its cause; but where the cause is nothing tune can mend, the consequence may be.
+        let mendable = |code: &String| {
+            let mut causes = diagnosis
+                .findings
+                .iter()
+                .filter(|finding| &finding.code == code);
+            causes.any(|cause| {
+                cause
+                    .remedies
+                    .iter()
+                    .any(|remedy| !remedy.changes.is_empty())
+            })
+        };
+        let own = diagnosis
+            .findings
+            .iter()
+            .filter(|finding| finding.consequence_of.is_none());
+        let left = diagnosis.findings.iter().filter(|finding| {
+            finding
+                .consequence_of
+                .as_ref()
+                .is_some_and(|cause| only.contains(&finding.code) || !mendable(cause))
         });
-        for finding in findings {
+        for finding in own.chain(left).filter(wanted) {
             for remedy in finding
                 .remedies
                 .iter()

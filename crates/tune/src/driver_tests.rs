@@ -284,6 +284,38 @@ fn without_wirespeed_at_the_far_end_its_remedies_are_named_and_not_tried() {
 }
 
 #[test]
+fn a_consequence_is_tried_where_its_cause_can_not_be_mended_or_when_asked_for() {
+    let tried = |cause: &Value, only: &[&str]| {
+        let road = Road::new(|knobs| {
+            if small(knobs) {
+                (188e6, 0.002)
+            } else {
+                (5e6, 0.002)
+            }
+        });
+        let mut consequence = sizes();
+        consequence["consequence_of"] = cause["code"].clone();
+        let findings = [cause.clone(), consequence];
+        let mut diagnose = || Ok((Figures::default(), diagnosis(&findings)));
+        let options = Options {
+            only: only.iter().map(|code| (*code).to_owned()).collect(),
+            ..Options::default()
+        };
+        let outcome = drive(&road, "wg0".to_owned(), &options, &mut diagnose, &Quiet).unwrap();
+        let codes: Vec<String> = outcome
+            .experiments
+            .into_iter()
+            .map(|experiment| experiment.code)
+            .collect();
+        codes.join(" ")
+    };
+    let by_hand = finding("cpu-saturated", "goodput", None, &[]);
+    assert_eq!(tried(&by_hand, &[]), "mtu-exceeds-path");
+    assert_eq!(tried(&bloat(), &[]), "bufferbloat");
+    assert_eq!(tried(&bloat(), &["mtu-exceeds-path"]), "mtu-exceeds-path");
+}
+
+#[test]
 fn only_the_codes_asked_for_and_only_within_the_time() {
     let road = Road::new(|_| (50e6, 0.200));
     let only = Options {
