@@ -1,6 +1,7 @@
 //! The commands, one file each.
 
 pub(crate) mod agent;
+pub(crate) mod demo;
 pub(crate) mod doctor;
 pub(crate) mod explain;
 pub(crate) mod lab;

@@ -14,7 +14,7 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
-use crate::commands::{agent, doctor, explain, lab, test, tune};
+use crate::commands::{agent, demo, doctor, explain, lab, test, tune};
 use crate::exit::Exit;
 use crate::failure::Failure;
 
@@ -46,6 +46,7 @@ enum Command {
     Tune(tune::Arguments),
     Explain(explain::Arguments),
     Lab(lab::Arguments),
+    Demo(demo::Arguments),
     /// Serve another wirespeed on standard input and output.
     #[command(hide = true)]
     Agent,
@@ -96,6 +97,7 @@ fn run(command: &Command) -> Result<Exit, Failure> {
         Command::Tune(arguments) => tune::run(arguments),
         Command::Explain(arguments) => explain::run(arguments),
         Command::Lab(arguments) => lab::run(arguments),
+        Command::Demo(arguments) => demo::run(arguments),
         Command::TuneWatch(arguments) => tune::watch(arguments),
         Command::Agent => agent::run(),
         Command::LabEmulator { directions } => lab::emulate(directions),

@@ -109,6 +109,21 @@ impl Road {
             icmp: own.icmp.or(both.icmp),
         }
     }
+
+    /// The most TCP payload, in bit/s, that the slower direction can carry through a WireGuard tunnel of that MTU over
+    /// IPv4; `None` when neither direction has a rate.
+    ///
+    /// A full inner packet carries its MTU less 52 bytes (IPv4 and TCP with timestamps, RFC 7323), and takes 60 bytes more
+    /// outside (IPv4, UDP, WireGuard's header and tag) and 14 for Ethernet, which the road's `tbf` counts too.
+    pub fn possible_goodput(&self, tunnel_mtu: u32) -> Option<f64> {
+        let rate = [RoadDirection::Up, RoadDirection::Down]
+            .into_iter()
+            .filter_map(|direction| self.way(direction).rate)
+            .map(Rate::bits_per_second)
+            .min()? as f64;
+        let mtu = f64::from(tunnel_mtu);
+        Some(rate * (mtu - 52.0) / (mtu + 60.0 + 14.0))
+    }
 }
 
 /// One direction of the road.

@@ -4,6 +4,7 @@
 //! finished value into text. Each module holds its own wording, so that a translation has one place per
 //! kind of report.
 
+mod demo_text;
 pub mod diff;
 mod doctor_text;
 #[cfg(any(test, feature = "fuzzing"))]
@@ -16,6 +17,7 @@ mod test_text;
 mod tune_text;
 pub mod units;
 
+pub use demo_text::{DemoStory, demo_begin, demo_end, demo_table};
 pub use doctor_text::doctor;
 pub use look::{Look, sheet};
 pub use page::page;

@@ -14,7 +14,7 @@ use wirespeed_tune::{Options, Outcome, PutBackResult, State, TuneError};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::far::FarOptions;
-use crate::{interrupt, numbers, terminal};
+use crate::{files, interrupt, numbers, terminal};
 
 /// Mend the tunnel: try the doctor's remedies one at a time, keep what is proved to help, and be able to put
 /// everything back.
@@ -69,6 +69,10 @@ pub(crate) struct Arguments {
     /// What you expect of the line: 300mbit, 1.5gbit.
     #[arg(long, value_name = "RATE", value_parser = numbers::rate)]
     expect: Option<f64>,
+
+    /// Also write the JSON object to a file.
+    #[arg(long, value_name = "FILE")]
+    output: Option<PathBuf>,
 
     #[command(flatten)]
     far: FarOptions,
@@ -145,6 +149,9 @@ fn tune(arguments: &Arguments) -> Result<Exit, Failure> {
     bar.finish();
     let exit = exit_of(&outcome);
     let record = TuneRecord::new(outcome, confirmed);
+    if let Some(path) = &arguments.output {
+        files::write(path, &terminal::json(&record)?)?;
+    }
     if arguments.show.json {
         terminal::print_json(&record)?;
     } else {

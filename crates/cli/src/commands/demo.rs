@@ -1,0 +1,257 @@
+//! `wirespeed demo`: a slow tunnel found out, fixed with proof, and put back, on a practice road of this machine.
+//!
+//! It runs the commands that a user would type and shows each; nothing here measures or changes anything itself.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use clap::Args;
+use wirespeed_facts::{Facts, Known, Scope};
+use wirespeed_lab::{Lab, LabId, UpOptions};
+use wirespeed_reach::{Machine, OpenOptions, Place};
+use wirespeed_report::{DemoStory, TuneRecord};
+use wirespeed_settings::Setting;
+use wirespeed_tune::Outcome;
+
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::{files, interrupt, terminal};
+
+/// Share of what the road can carry that a mended tunnel has to reach.
+const ENOUGH: f64 = 0.9;
+
+/// How long a machine may take to say how its knobs are.
+const FACTS_WITHIN: Duration = Duration::from_secs(10);
+
+/// The scenario: a narrow road that loses ICMP errors, small socket buffers, a deep queue.
+const SCENARIO: &str = "demo";
+
+/// Show a slow tunnel being found out, fixed with proof, and put back: in network namespaces of this machine, in under
+/// five minutes.
+#[derive(Debug, Args)]
+pub(crate) struct Arguments {
+    /// Name of the lab: 1 to 8 lower-case letters and digits; random unless told.
+    #[arg(long, value_name = "NAME")]
+    name: Option<LabId>,
+}
+
+pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
+    let begun = Instant::now();
+    let cancelled = interrupt::flag_when_put_back()?;
+    let scenario = wirespeed_lab::find(SCENARIO)?;
+    let options = UpOptions {
+        id: arguments.name.clone(),
+        cancelled: Some(Arc::clone(&cancelled)),
+        ..UpOptions::default()
+    };
+    terminal::print(&format!("$ wirespeed lab up {SCENARIO}\n"))?;
+    let lab = wirespeed_lab::up(&scenario, &options)?;
+    let shown = show(&lab, &cancelled);
+    // Whatever happened in between, the lab goes.
+    let gone = wirespeed_lab::down(&lab.id);
+    let story = shown?;
+    gone?;
+    terminal::print(&format!("\n$ wirespeed lab down {}\n", lab.id))?;
+    let left = left_behind(&lab);
+    terminal::print(&wirespeed_report::demo_end(
+        &left,
+        begun.elapsed().as_secs_f64(),
+        &terminal::look(false),
+    ))?;
+    let proved = story.put_back && story.reached.is_some_and(|share| share >= ENOUGH);
+    Ok(if proved && left.is_empty() {
+        Exit::Done
+    } else {
+        Exit::Refused
+    })
+}
+
+/// Doctor, tune, undo, on a lab that is up.
+fn show(lab: &Lab, cancelled: &AtomicBool) -> Result<DemoStory, Failure> {
+    let look = terminal::look(false);
+    terminal::print(&wirespeed_report::demo_begin(
+        &lab.scenario.description,
+        &look,
+    ))?;
+    let [here, far] = lab.ends();
+    let far_place = format!("netns:{}", far.namespace);
+    let before = knobs(lab)?;
+
+    let stage = Stage {
+        lab,
+        host: &here.name,
+        cancelled,
+    };
+    stage.run(&["doctor", "--far", &far_place, "--quick"], &[])?;
+    let record = std::env::temp_dir().join(format!("wirespeed-demo-{}.json", lab.id));
+    let tuned = stage
+        .run(
+            &["tune", "--far", &far_place, "--quick"],
+            &["--output", &record.to_string_lossy()],
+        )
+        .and_then(|()| {
+            files::read_json::<TuneRecord>(
+                &record,
+                "the record of a tune",
+                "see what tune said above",
+            )
+        });
+    // Only there when tune came to its end.
+    let _ = std::fs::remove_file(&record);
+    let outcome = tuned?.outcome;
+    let tuned = knobs(lab)?;
+    stage.run(&["tune", "undo", "--far", &far_place], &[])?;
+    let after = knobs(lab)?;
+
+    let possible = lab.scenario.road.possible_goodput(mtu(&outcome, lab));
+    let story = DemoStory {
+        reached: possible
+            .zip(worse_direction(&outcome))
+            .map(|(possible, rate)| rate / possible),
+        possible,
+        put_back: after == before,
+        knobs: before
+            .into_iter()
+            .zip(tuned)
+            .zip(after)
+            .map(|(((name, before), (_, tuned)), (_, after))| [name, before, tuned, after])
+            .collect(),
+        outcome,
+    };
+    terminal::print(&wirespeed_report::demo_table(&story, &look))?;
+    Ok(story)
+}
+
+/// The tunnel's MTU at the end of the tune.
+fn mtu(outcome: &Outcome, lab: &Lab) -> u32 {
+    let changed = outcome
+        .kept
+        .iter()
+        .rev()
+        .find_map(|change| match change.setting {
+            Setting::LinkMtu { .. } => change
+                .after
+                .as_u64()
+                .and_then(|mtu| u32::try_from(mtu).ok()),
+            _ => None,
+        });
+    changed.unwrap_or_else(|| lab.scenario.tunnel.mtu.of(0).bytes())
+}
+
+/// Goodput of the last stage, bit/s.
+fn worse_direction(outcome: &Outcome) -> Option<f64> {
+    let last = outcome.stages.last()?;
+    Some(last.upload?.min(last.download?))
+}
+
+/// Runs wirespeed on a host of the lab.
+struct Stage<'a> {
+    lab: &'a Lab,
+    host: &'a str,
+    cancelled: &'a AtomicBool,
+}
+
+impl Stage<'_> {
+    /// Shows the command without the arguments that only this demonstration needs, and runs it.
+    fn run(&self, arguments: &[&str], unshown: &[&str]) -> Result<(), Failure> {
+        terminal::print(&format!(
+            "\n$ wirespeed lab exec --lab {} {} -- wirespeed {}\n\n",
+            self.lab.id,
+            self.host,
+            arguments.join(" ")
+        ))?;
+        let program: PathBuf = OpenOptions::default().program;
+        let status = Command::new(&program)
+            .args([
+                "lab",
+                "exec",
+                "--lab",
+                self.lab.id.as_str(),
+                self.host,
+                "--",
+            ])
+            .arg(&program)
+            .args(arguments)
+            .args(unshown)
+            .stdin(Stdio::null())
+            .status()
+            .map_err(|error| {
+                Failure::here(
+                    Exit::Unmeasured,
+                    format!("wirespeed could not be started: {error}"),
+                    "try again",
+                )
+            })?;
+        if self.cancelled.load(Ordering::SeqCst) {
+            return Err(Failure::interrupted());
+        }
+        match status.code() {
+            // Findings are what the demonstration is about.
+            Some(0 | 1) => Ok(()),
+            code => Err(Failure::here(
+                Exit::Unmeasured,
+                format!("`wirespeed {}` ended with {code:?}", arguments.join(" ")),
+                "see what it said above",
+            )),
+        }
+    }
+}
+
+/// The knobs that a tune may turn, as the machines say themselves: name and value.
+fn knobs(lab: &Lab) -> Result<Vec<(String, String)>, Failure> {
+    let mut all = Vec::new();
+    for host in lab.ends() {
+        let machine = Machine::open(
+            &Place::Netns(host.namespace.clone()),
+            &OpenOptions::default(),
+        )?;
+        let facts: Facts = machine.call("facts.snapshot", &Scope::default(), FACTS_WITHIN)?;
+        for tunnel in &facts.tunnels {
+            let name = |what: &str| format!("{what} of {} on {}", tunnel.name, host.name);
+            all.push((name("MTU"), tunnel.mtu.to_string()));
+            let buffers = match &tunnel.sockets {
+                Known::Value(sockets) => {
+                    let sizes: Vec<String> = sockets
+                        .iter()
+                        .map(|socket| socket.receive_buffer.to_string())
+                        .collect();
+                    sizes.join(", ")
+                }
+                Known::Unknown(why) => why.clone(),
+            };
+            all.push((name("receive buffers"), buffers));
+            let link = facts.links.iter().find(|link| link.name == tunnel.name);
+            let queueing = match link.map(|link| &link.qdisc) {
+                Some(Known::Value(kind)) => kind.clone(),
+                Some(Known::Unknown(why)) => why.clone(),
+                None => "no such link".to_owned(),
+            };
+            all.push((name("queueing"), queueing));
+        }
+    }
+    Ok(all)
+}
+
+/// What is still there of a lab that was taken down.
+fn left_behind(lab: &Lab) -> Vec<String> {
+    let mut left = Vec::new();
+    for host in &lab.hosts {
+        if Path::new("/run/netns").join(&host.namespace).exists() {
+            left.push(format!("namespace {}", host.namespace));
+        }
+        if let Some(interface) = &host.tunnel_interface
+            && Path::new("/var/run/wireguard")
+                .join(format!("{interface}.sock"))
+                .exists()
+        {
+            left.push(format!("control socket of {interface}"));
+        }
+    }
+    if wirespeed_lab::get(&lab.id).is_ok() {
+        left.push(format!("the record of lab {}", lab.id));
+    }
+    left
+}
