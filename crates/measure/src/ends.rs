@@ -1,12 +1,13 @@
 //! The two ends of one tunnel, and which address is reached which way.
 
 use std::net::{IpAddr, ToSocketAddrs};
-use std::time::Duration;
+use std::sync::mpsc::{RecvTimeoutError, sync_channel};
+use std::time::{Duration, Instant};
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use wirespeed_facts::{Counters, Facts, Scope};
-use wirespeed_reach::{Machine, ReachError};
+use wirespeed_reach::{Machine, Pending};
 
 use crate::addresses::{self, Wanted};
 use crate::operations::{COUNTERS, SNAPSHOT, STOP};
@@ -17,7 +18,9 @@ const SNAPSHOT_WITHIN: Duration = Duration::from_secs(20);
 /// How long counters may take, over a path that is full.
 const COUNTERS_WITHIN: Duration = Duration::from_secs(15);
 /// How long the machines may take to end what runs.
-const STOP_WITHIN: Duration = Duration::from_secs(1);
+const STOP_WITHIN: Duration = Duration::from_millis(800);
+/// How often a wait looks up.
+const LOOK_UP: Duration = Duration::from_millis(50);
 
 /// What is at the other end.
 #[derive(Debug, Clone)]
@@ -191,48 +194,40 @@ impl Ends {
     /// Facts of both ends now (the far end's where wirespeed runs there).
     ///
     /// # Errors
-    /// When a machine does not answer.
+    /// When a machine does not answer, or [`Ends::stop`] was set.
     pub fn snapshot(&self) -> Result<(Facts, Option<Facts>), MeasureError> {
-        let scope = |interface: &str| Scope {
-            interface: Some(interface.to_owned()),
-        };
-        let far = match (&self.far, &self.far_interface) {
-            (FarEnd::Wirespeed(machine), Some(interface)) => {
-                Some(machine.start(SNAPSHOT, &scope(interface))?)
-            }
-            _ => None,
-        };
-        let here = self
-            .here
-            .call(SNAPSHOT, &scope(&self.interface), SNAPSHOT_WITHIN)?;
-        Ok((
-            here,
-            far.map(|pending| pending.wait(SNAPSHOT_WITHIN))
-                .transpose()?,
-        ))
+        self.both(SNAPSHOT, SNAPSHOT_WITHIN)
     }
 
     /// Counters of both ends now, read at the same time.
     ///
     /// # Errors
-    /// When a machine does not answer.
+    /// When a machine does not answer, or [`Ends::stop`] was set.
     pub fn counters(&self) -> Result<(Counters, Option<Counters>), MeasureError> {
+        self.both(COUNTERS, COUNTERS_WITHIN)
+    }
+
+    /// Asks both ends the same about their tunnel interface, at the same time.
+    fn both<R: DeserializeOwned + Send + 'static>(
+        &self,
+        operation: &str,
+        limit: Duration,
+    ) -> Result<(R, Option<R>), MeasureError> {
+        self.check_stop()?;
         let scope = |interface: &str| Scope {
             interface: Some(interface.to_owned()),
         };
         let far = match (&self.far, &self.far_interface) {
             (FarEnd::Wirespeed(machine), Some(interface)) => {
-                Some(machine.start(COUNTERS, &scope(interface))?)
+                Some(machine.start(operation, &scope(interface))?)
             }
             _ => None,
         };
-        let here = self
-            .here
-            .call(COUNTERS, &scope(&self.interface), COUNTERS_WITHIN)?;
+        let here = self.here.start(operation, &scope(&self.interface))?;
+        let here = self.wait(here, limit)?;
         Ok((
             here,
-            far.map(|pending| pending.wait(COUNTERS_WITHIN))
-                .transpose()?,
+            far.map(|pending| self.wait(pending, limit)).transpose()?,
         ))
     }
 
@@ -247,7 +242,7 @@ impl Ends {
 
     /// Calls an operation that takes its time. When [`Ends::stop`] is set meanwhile, the machines are told to end
     /// what they do, and the answer is [`MeasureError::Stopped`].
-    pub(crate) fn call<P: Serialize, R: DeserializeOwned>(
+    pub(crate) fn call<P: Serialize, R: DeserializeOwned + Send + 'static>(
         &self,
         machine: &Machine,
         operation: &str,
@@ -255,40 +250,46 @@ impl Ends {
         limit: Duration,
     ) -> Result<R, MeasureError> {
         self.check_stop()?;
-        let pending = machine.start(operation, params)?;
-        let answer: Result<R, ReachError> = self.watched(|| pending.wait(limit));
-        self.check_stop()?;
-        Ok(answer?)
+        self.wait(machine.start(operation, params)?, limit)
     }
 
-    /// Runs `wait` while another thread looks out for a stop, and tells the machines when it comes.
-    pub(crate) fn watched<T>(&self, wait: impl FnOnce() -> T) -> T {
-        let (over, ended) = std::sync::mpsc::channel::<()>();
-        std::thread::scope(|scope| {
-            scope.spawn(move || {
-                while ended.recv_timeout(Duration::from_millis(50))
-                    == Err(std::sync::mpsc::RecvTimeoutError::Timeout)
-                {
-                    if self.stop.stopped() {
-                        self.stop_machines();
-                        return;
+    /// Waits for an answer and looks out for a stop. A machine that does not even end what it does within
+    /// [`STOP_WITHIN`] is not waited for.
+    fn wait<R: DeserializeOwned + Send + 'static>(
+        &self,
+        pending: Pending,
+        limit: Duration,
+    ) -> Result<R, MeasureError> {
+        let (answer, answered) = sync_channel(1);
+        // Not a scoped thread: after a stop it may have to be left to its limit.
+        std::thread::spawn(move || {
+            let _ = answer.send(pending.wait::<R>(limit));
+        });
+        let mut stopped_at: Option<Instant> = None;
+        loop {
+            match answered.recv_timeout(LOOK_UP) {
+                Ok(_) if self.stop.stopped() => return Err(MeasureError::Stopped),
+                Ok(answer) => return Ok(answer?),
+                Err(RecvTimeoutError::Timeout) if self.stop.stopped() => {
+                    if stopped_at.get_or_insert_with(Instant::now).elapsed() > STOP_WITHIN {
+                        return Err(MeasureError::Stopped);
                     }
+                    // Again and again: what was sent just before may begin just after.
+                    self.stop_machines();
                 }
-            });
-            let result = wait();
-            drop(over);
-            result
-        })
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => return Err(MeasureError::Stopped),
+            }
+        }
     }
 
+    /// Tells the machines to end what they do; does not wait for it.
     fn stop_machines(&self) {
-        let machines = std::iter::once(&self.here).chain(self.far_machine());
-        let asked: Vec<_> = machines
-            .filter_map(|machine| machine.start(STOP, &()).ok())
-            .collect();
-        for pending in asked {
-            // A machine that is gone has nothing left to stop.
-            let _ = pending.wait::<()>(STOP_WITHIN);
+        for machine in std::iter::once(&self.here).chain(self.far_machine()) {
+            // A machine that is gone has nothing left to stop. Dropping the call would cancel it.
+            if let Ok(pending) = machine.start(STOP, &()) {
+                std::thread::spawn(move || pending.wait::<()>(STOP_WITHIN));
+            }
         }
     }
 }

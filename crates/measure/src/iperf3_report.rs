@@ -9,6 +9,9 @@ use serde_json::Value;
 
 /// More intervals than an hour of tenths of a second are not looked at.
 const INTERVALS_AT_MOST: usize = 36_000;
+/// Intervals of other lengths than these many seconds are no intervals, and would make rates without a bound.
+const SHORTEST: f64 = 1e-5;
+const LONGEST: f64 = 1e5;
 /// iperf3 allows 128 streams.
 const STREAMS_AT_MOST: usize = 128;
 
@@ -55,6 +58,11 @@ pub(crate) struct Piece {
 }
 
 impl Piece {
+    /// Does it have a length that a rate can be made of?
+    pub(crate) fn is_sound(&self) -> bool {
+        self.start.is_finite() && (SHORTEST..=LONGEST).contains(&self.seconds)
+    }
+
     /// Bytes of all streams.
     pub(crate) fn bytes(&self) -> u64 {
         self.stream_bytes
@@ -142,7 +150,7 @@ fn piece(interval: &Value) -> Option<Piece> {
     let start = number(&sum["start"]).or_else(|| number(&first["start"]))?;
     let seconds = number(&sum["seconds"])
         .or_else(|| number(&first["seconds"]))
-        .filter(|seconds| *seconds > 0.0)?;
+        .filter(|seconds| (SHORTEST..=LONGEST).contains(seconds))?;
     let rtts: Vec<f64> = streams
         .iter()
         .filter_map(|stream| number(&stream["rtt"]))

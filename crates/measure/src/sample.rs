@@ -142,6 +142,7 @@ fn in_window(report: &Iperf3Report, from: f64, until: f64) -> impl Iterator<Item
         .pieces
         .iter()
         .filter(move |piece| piece.start >= from - SLACK && piece.start < until - SLACK)
+        .filter(|piece| piece.is_sound())
 }
 
 fn intervals(
@@ -158,7 +159,7 @@ fn intervals(
                     .pieces
                     .iter()
                     .min_by(|a, b| distance(a).total_cmp(&distance(b)))
-                    .filter(|nearest| distance(nearest) <= SLACK)
+                    .filter(|nearest| distance(nearest) <= 2.0 * SLACK)
             });
             Interval {
                 start: piece.start,

@@ -187,7 +187,7 @@ fn the_ends_are_found_and_measured() {
         };
         let sample = ends.sample(&load).unwrap();
         assert!(
-            sample.rate > 20e6 && sample.rate < 105e6,
+            sample.rate > 20e6 && sample.rate < 120e6,
             "{direction:?} {}",
             sample.rate
         );
