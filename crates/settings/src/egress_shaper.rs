@@ -9,6 +9,7 @@ use crate::netlink::{
     Attributes, NLM_F_CREATE, NLM_F_REPLACE, Netlink, RTM_DELQDISC, RTM_GETQDISC, RTM_NEWQDISC,
     c_text, push_attribute, read_i32, read_u32, read_u64, text,
 };
+use crate::shell_word::shell_word;
 use crate::{SettingError, Value};
 
 /// Major number of our qdisc's handle (`WS` in ASCII).
@@ -62,6 +63,7 @@ pub(crate) fn shell(interface: &str, value: &Value) -> Vec<String> {
     if check_name(interface).is_err() {
         return Vec::new();
     }
+    let interface = shell_word(interface);
     match rate(value) {
         Ok(Some(rate)) => vec![format!(
             "tc qdisc replace dev {interface} root handle {OWN_MAJOR:x}: tbf rate {rate}bit burst {} limit {}",
@@ -87,7 +89,7 @@ pub(crate) fn persistence(interface: &str, value: &Value) -> String {
     }
 }
 
-enum Root {
+pub(crate) enum Root {
     /// What the kernel gave (handle 0), or nothing.
     Default,
     /// Ours.
@@ -113,7 +115,7 @@ fn root(interface: &str, index: i32) -> Result<Root, SettingError> {
     Ok(found)
 }
 
-fn parse_root(body: &[u8]) -> Root {
+pub(crate) fn parse_root(body: &[u8]) -> Root {
     let attributes = body.get(TCMSG..).unwrap_or_default();
     let handle = read_u32(body, 8).unwrap_or_default();
     let kind = Attributes(attributes)

@@ -8,10 +8,13 @@
 
 mod egress_shaper;
 mod error;
+#[cfg(any(test, feature = "fuzzing"))]
+pub mod fuzzing;
 mod link;
 mod link_mtu;
 mod netlink;
 mod route_congestion;
+mod shell_word;
 mod socket_receive_buffer;
 mod sysctl;
 

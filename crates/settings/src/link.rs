@@ -45,7 +45,7 @@ pub(crate) fn link_body(index: i32) -> Vec<u8> {
     body
 }
 
-fn parse(answer: &[u8]) -> Option<Link> {
+pub(crate) fn parse(answer: &[u8]) -> Option<Link> {
     let attributes = answer.get(IFINFOMSG..)?;
     Some(Link {
         index: read_i32(answer, 4)?,

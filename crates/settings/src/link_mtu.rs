@@ -2,6 +2,7 @@
 
 use crate::link::{IFLA_MTU, check_name, link, link_body};
 use crate::netlink::{Netlink, RTM_NEWLINK, push_attribute};
+use crate::shell_word::shell_word;
 use crate::{SettingError, Value};
 
 pub(crate) fn read(interface: &str) -> Result<Value, SettingError> {
@@ -35,7 +36,10 @@ pub(crate) fn write(interface: &str, value: &Value) -> Result<(), SettingError> 
 
 pub(crate) fn shell(interface: &str, value: &Value) -> Vec<String> {
     match (check_name(interface), bytes(value)) {
-        (Ok(()), Some(mtu)) => vec![format!("ip link set dev {interface} mtu {mtu}")],
+        (Ok(()), Some(mtu)) => vec![format!(
+            "ip link set dev {} mtu {mtu}",
+            shell_word(interface)
+        )],
         _ => Vec::new(),
     }
 }

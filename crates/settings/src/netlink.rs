@@ -118,27 +118,28 @@ impl Netlink {
                 if sequence != self.sequence {
                     continue;
                 }
-                match kind {
-                    NLMSG_ERROR => {
-                        return match read_i32(body, 0) {
-                            Some(0) => Ok(()),
-                            Some(error) => Err(io::Error::from_raw_os_error(error.wrapping_neg())),
-                            None => Err(io::Error::new(
-                                io::ErrorKind::InvalidData,
-                                "short netlink error",
-                            )),
-                        };
-                    }
-                    NLMSG_DONE => {
-                        return match read_i32(body, 0) {
-                            Some(error) if error < 0 => Err(io::Error::from_raw_os_error(-error)),
-                            _ => Ok(()),
-                        };
-                    }
-                    kind => each(kind, body),
+                if let Some(end) = end_of_answer(kind, body) {
+                    return end;
                 }
+                each(kind, body);
             }
         }
+    }
+}
+
+/// How the answer ended, if this message ends it.
+pub(crate) fn end_of_answer(kind: u16, body: &[u8]) -> Option<io::Result<()>> {
+    match (kind, read_i32(body, 0)) {
+        (NLMSG_ERROR, Some(0)) => Some(Ok(())),
+        (NLMSG_DONE, error) if error.is_none_or(|error| error >= 0) => Some(Ok(())),
+        (NLMSG_ERROR | NLMSG_DONE, Some(error)) => {
+            Some(Err(io::Error::from_raw_os_error(error.wrapping_neg())))
+        }
+        (NLMSG_ERROR, None) => Some(Err(io::Error::new(
+            io::ErrorKind::InvalidData,
+            "short netlink error",
+        ))),
+        _ => None,
     }
 }
 
@@ -154,7 +155,7 @@ fn message(kind: u16, flags: u16, sequence: u32, body: &[u8]) -> Vec<u8> {
 }
 
 /// The messages of one datagram: (type, sequence, body). Ends at the first malformed one.
-struct Messages<'a>(&'a [u8]);
+pub(crate) struct Messages<'a>(pub(crate) &'a [u8]);
 
 impl<'a> Iterator for Messages<'a> {
     type Item = (u16, u32, &'a [u8]);

@@ -17,6 +17,7 @@ use crate::netlink::{
     Attributes, NLM_F_REPLACE, Netlink, RTM_GETROUTE, RTM_NEWROUTE, c_text, push_attribute,
     read_i32, read_u32, text,
 };
+use crate::shell_word::shell_word;
 use crate::{SettingError, Value};
 
 const RTMSG: usize = 12;
@@ -145,6 +146,7 @@ pub(crate) fn persistence(interface: &str, value: &Value) -> String {
 }
 
 fn command(interface: &str, family: u8, congestion: Option<&str>) -> String {
+    let interface = shell_word(interface);
     let congestion = congestion
         .map(|name| format!(" congctl {name}"))
         .unwrap_or_default();
@@ -320,6 +322,29 @@ fn parse(body: &[u8], index: i32) -> Option<Route> {
         congestion,
         body: body.to_vec(),
     })
+}
+
+/// For the fuzz targets: a route as dumped, and sent back.
+#[cfg(any(test, feature = "fuzzing"))]
+pub(crate) fn exercise(body: &[u8]) {
+    let attributes = body.get(RTMSG..).unwrap_or_default();
+    let leaves_by = Attributes(attributes)
+        .find(RTA_OIF)
+        .and_then(|index| read_i32(index, 0))
+        .unwrap_or_default();
+    let Some(route) = parse(body, leaves_by) else {
+        return;
+    };
+    for congestion in [None, Some("reno")] {
+        let request = route.request(congestion);
+        let again = parse(&request, leaves_by);
+        let by_nexthop_object = Attributes(attributes).find(RTA_NH_ID).is_some();
+        if !by_nexthop_object {
+            let again = again.expect("what is sent back is the same route");
+            assert_eq!(again.name, route.name);
+            assert_eq!(again.congestion.as_deref(), congestion);
+        }
+    }
 }
 
 #[cfg(test)]

@@ -24,6 +24,7 @@ use rustix::net::{SocketType, getsockname};
 use rustix::process::{Pid, PidfdFlags, PidfdGetfdFlags, pidfd_getfd, pidfd_open};
 
 use crate::link::{check_name, link};
+use crate::shell_word::shell_word;
 use crate::{SettingError, Value};
 
 /// Largest value `SO_RCVBUFFORCE` takes, doubled by the kernel within an `int`.
@@ -86,6 +87,7 @@ pub(crate) fn shell(interface: &str, value: &Value) -> Vec<String> {
     let (Ok(()), Some(bytes)) = (check_name(interface), value.as_u64()) else {
         return Vec::new();
     };
+    let interface = shell_word(interface);
     vec![
         "# by hand only host-wide and with a restart of the daemon (wirespeed changes the one running socket):".to_owned(),
         format!("sysctl -w net.core.rmem_max={bytes}"),
