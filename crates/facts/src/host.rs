@@ -55,7 +55,7 @@ pub(crate) fn cpu(online: usize) -> Cpu {
 }
 
 /// First field of one of these names.
-fn field<'a>(info: &'a str, names: &[&str]) -> Option<&'a str> {
+pub(crate) fn field<'a>(info: &'a str, names: &[&str]) -> Option<&'a str> {
     info.lines().find_map(|line| {
         let (name, value) = line.split_once(':')?;
         names.contains(&name.trim()).then(|| value.trim())
@@ -95,7 +95,7 @@ fn privileged() -> bool {
     files::text("/proc/thread-self/status").is_ok_and(|status| has_net_admin(&status))
 }
 
-fn has_net_admin(status: &str) -> bool {
+pub(crate) fn has_net_admin(status: &str) -> bool {
     status
         .lines()
         .find_map(|line| line.strip_prefix("CapEff:"))

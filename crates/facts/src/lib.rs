@@ -13,6 +13,8 @@ mod delta;
 mod drivers;
 mod files;
 mod firewall;
+#[cfg(any(test, feature = "fuzzing"))]
+pub mod fuzzing;
 mod generic_netlink;
 mod host;
 mod known;

@@ -101,7 +101,7 @@ pub(crate) fn qdiscs(netlink: &mut Netlink) -> Result<BTreeMap<u32, QdiscCounter
     Ok(by_index)
 }
 
-fn raw_link(message: LinkMessage) -> RawLink {
+pub(crate) fn raw_link(message: LinkMessage) -> RawLink {
     let mut link = RawLink {
         index: message.header.index,
         up: message.header.flags.contains(LinkFlags::Up),
@@ -139,7 +139,7 @@ fn raw_link(message: LinkMessage) -> RawLink {
     link
 }
 
-fn qdisc_counters(message: &TcMessage) -> Option<QdiscCounters> {
+pub(crate) fn qdisc_counters(message: &TcMessage) -> Option<QdiscCounters> {
     message
         .attributes
         .iter()

@@ -209,7 +209,7 @@ impl Netlink {
 }
 
 /// The first message of a received buffer and what follows it (messages start at multiples of 4).
-fn split_message(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
+pub(crate) fn split_message(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
     const HEADER: usize = 16;
     let length = usize::try_from(u32::from_ne_bytes(bytes.get(..4)?.try_into().ok()?)).ok()?;
     if length < HEADER || length > bytes.len() {

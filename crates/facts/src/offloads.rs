@@ -59,7 +59,7 @@ impl Ethtool {
 
 /// A message of the family: the command and its attributes, undecoded.
 #[derive(Debug)]
-struct Message {
+pub(crate) struct Message {
     command: u8,
     attributes: Vec<DefaultNla>,
 }
@@ -90,19 +90,19 @@ impl Message {
         Some(value)
     }
 
-    fn index(&self) -> Option<u32> {
+    pub(crate) fn index(&self) -> Option<u32> {
         let header = self.value(ETHTOOL_A_HEADER)?;
         let index = attribute(&header, ETHTOOL_A_HEADER_DEV_INDEX)?;
         parse_u32(index).ok()
     }
 
-    fn speed(&self) -> Option<u64> {
+    pub(crate) fn speed(&self) -> Option<u64> {
         let megabits = parse_u32(&self.value(ETHTOOL_A_LINKMODES_SPEED)?).ok()?;
         (megabits != SPEED_UNKNOWN && megabits != 0).then(|| u64::from(megabits) * 1_000_000)
     }
 
     /// "Active" lists only what is on; the set of changeable ones has every feature in its mask, so all names.
-    fn features(&self) -> BTreeMap<String, bool> {
+    pub(crate) fn features(&self) -> BTreeMap<String, bool> {
         let mut features: BTreeMap<String, bool> = self
             .value(ETHTOOL_A_FEATURES_HW)
             .map(|set| bits(&set))

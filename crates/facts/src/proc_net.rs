@@ -33,7 +33,7 @@ pub(crate) fn protocols() -> BTreeMap<String, u64> {
 }
 
 /// A line of names and a line of values, both after `Ip:`.
-fn add_pairs_of_lines(text: &str, counters: &mut BTreeMap<String, u64>) {
+pub(crate) fn add_pairs_of_lines(text: &str, counters: &mut BTreeMap<String, u64>) {
     let mut lines = text.lines();
     while let (Some(names), Some(values)) = (lines.next(), lines.next()) {
         let (Some((group, names)), Some((same, values))) =
@@ -59,7 +59,7 @@ fn add_pairs_of_lines(text: &str, counters: &mut BTreeMap<String, u64>) {
 }
 
 /// A name and a value per line: `Ip6FragFails 0`.
-fn add_snmp6(text: &str, counters: &mut BTreeMap<String, u64>) {
+pub(crate) fn add_snmp6(text: &str, counters: &mut BTreeMap<String, u64>) {
     for line in text.lines() {
         let mut fields = line.split_ascii_whitespace();
         let (Some(name), Some(Ok(value))) = (fields.next(), fields.next().map(str::parse)) else {
@@ -75,7 +75,7 @@ fn add_snmp6(text: &str, counters: &mut BTreeMap<String, u64>) {
 }
 
 /// A line of names, then one line of hexadecimal values per core; the first column is a gauge.
-fn add_conntrack(text: &str, counters: &mut BTreeMap<String, u64>) {
+pub(crate) fn add_conntrack(text: &str, counters: &mut BTreeMap<String, u64>) {
     let mut lines = text.lines();
     let Some(names) = lines.next() else {
         return;

@@ -18,7 +18,7 @@ pub(crate) fn ticks_per_second() -> f64 {
         .map_or(100.0, |ticks| ticks as f64)
 }
 
-fn parse(text: &str, ticks: f64) -> Vec<CoreTime> {
+pub(crate) fn parse(text: &str, ticks: f64) -> Vec<CoreTime> {
     text.lines()
         .filter_map(|line| {
             let core = line.strip_prefix("cpu")?;

@@ -123,7 +123,7 @@ fn pids() -> impl Iterator<Item = u32> {
 
 /// The name stands between the first `(` and the last `)` and may hold both; fields 14 and 15 are user and
 /// system time.
-fn process_time(stat: &str, ticks: f64) -> Option<ProcessTime> {
+pub(crate) fn process_time(stat: &str, ticks: f64) -> Option<ProcessTime> {
     let (before, fields) = stat.rsplit_once(')')?;
     let (_, program) = before.split_once('(')?;
     let mut times = fields

@@ -115,7 +115,11 @@ fn ask(
     }
 }
 
-fn take_from(attributes: &[RouteAttribute], route: &mut EndpointRoute, links: &[RawLink]) {
+pub(crate) fn take_from(
+    attributes: &[RouteAttribute],
+    route: &mut EndpointRoute,
+    links: &[RawLink],
+) {
     for attribute in attributes {
         match attribute {
             RouteAttribute::Oif(index) => {

@@ -41,7 +41,7 @@ pub(crate) fn udp_sockets(port: u16) -> Result<Vec<UdpSocket>, NetlinkError> {
     Ok(sockets)
 }
 
-fn udp_socket(response: &InetResponse) -> Option<UdpSocket> {
+pub(crate) fn udp_socket(response: &InetResponse) -> Option<UdpSocket> {
     let memory = response.nlas.iter().find_map(|attribute| match attribute {
         Nla::MemInfo(memory) => Some(memory),
         _ => None,

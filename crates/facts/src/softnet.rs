@@ -9,7 +9,7 @@ pub(crate) fn rows() -> Vec<Softnet> {
         .unwrap_or_default()
 }
 
-fn parse(text: &str) -> Vec<Softnet> {
+pub(crate) fn parse(text: &str) -> Vec<Softnet> {
     text.lines()
         .filter_map(|line| {
             let mut fields = line

@@ -23,7 +23,7 @@ pub(crate) fn read(name: &str, now: f64) -> Result<Device, NetlinkError> {
 
 /// Puts the messages of one device together. A device with many peers comes in several messages, and a peer
 /// with many allowed IPs is continued in the next one under the same key.
-fn device(messages: Vec<WireguardMessage>, now: f64) -> Device {
+pub(crate) fn device(messages: Vec<WireguardMessage>, now: f64) -> Device {
     let mut device = Device::default();
     for mut attribute in messages.into_iter().flat_map(|message| message.attributes) {
         match &mut attribute {

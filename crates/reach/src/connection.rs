@@ -186,7 +186,7 @@ impl Drop for Connection {
     }
 }
 
-fn check_version(machine: &str, hello: Hello) -> Result<Hello, ReachError> {
+pub(crate) fn check_version(machine: &str, hello: Hello) -> Result<Hello, ReachError> {
     // A patch release changes no operation; a minor one may.
     let series = |version: &str| {
         version

@@ -21,6 +21,8 @@ mod command;
 mod connection;
 mod early;
 mod error;
+#[cfg(any(test, feature = "fuzzing"))]
+pub mod fuzzing;
 mod machine;
 mod operations;
 mod options;

@@ -101,6 +101,24 @@ impl fmt::Debug for Machine {
     }
 }
 
+/// Reads what came back from a call.
+pub(crate) fn answer<R: DeserializeOwned>(
+    outcome: Outcome,
+    machine: &str,
+    operation: &str,
+) -> Result<R, ReachError> {
+    let answer = outcome.map_err(|message| ReachError::Operation {
+        machine: machine.to_owned(),
+        operation: operation.to_owned(),
+        message: text::message(&message),
+    })?;
+    serde_json::from_str(answer.get()).map_err(|error| ReachError::Answer {
+        machine: machine.to_owned(),
+        operation: operation.to_owned(),
+        detail: error.to_string(),
+    })
+}
+
 /// A call on its way. Dropping it cancels the call.
 pub struct Pending {
     connection: Arc<Connection>,
@@ -121,16 +139,7 @@ impl Pending {
         match self.outcome.recv_timeout(limit) {
             Ok(outcome) => {
                 self.answered = true;
-                let answer = outcome.map_err(|message| ReachError::Operation {
-                    machine: machine.clone(),
-                    operation: operation.clone(),
-                    message: text::message(&message),
-                })?;
-                serde_json::from_str(answer.get()).map_err(|error| ReachError::Answer {
-                    machine,
-                    operation,
-                    detail: error.to_string(),
-                })
+                answer(outcome, &machine, &operation)
             }
             Err(RecvTimeoutError::Timeout) => Err(ReachError::TimedOut {
                 machine,

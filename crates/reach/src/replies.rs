@@ -144,7 +144,7 @@ impl Waiting {
 
 /// How the agent's output ended.
 #[derive(Debug)]
-enum End {
+pub(crate) enum End {
     Closed,
     /// It began, as given here, with something else than a greeting.
     Foreign(String),
@@ -152,7 +152,7 @@ enum End {
     Rubbish(String),
 }
 
-fn read_hello(output: &mut impl BufRead) -> Result<Hello, End> {
+pub(crate) fn read_hello(output: &mut impl BufRead) -> Result<Hello, End> {
     let mut blank_lines = 0;
     let line = loop {
         match wire::read_line(output, wire::HELLO_LIMIT) {
@@ -172,7 +172,7 @@ fn read_hello(output: &mut impl BufRead) -> Result<Hello, End> {
     Ok(hello)
 }
 
-fn read_replies(output: &mut impl BufRead, waiting: &Waiting) -> End {
+pub(crate) fn read_replies(output: &mut impl BufRead, waiting: &Waiting) -> End {
     loop {
         let line = match wire::read_line(output, wire::LINE_LIMIT) {
             Ok(Line::Whole(line)) => line,

@@ -1,0 +1,180 @@
+//! Ways in for the fuzz targets, and the replay of their corpus.
+//!
+//! Each takes any bytes, gives them to a parser as the crate itself would, and panics when what comes out breaks a
+//! promise. Only in builds with the feature `fuzzing`, and in tests.
+#![allow(
+    clippy::missing_panics_doc,
+    reason = "a panic is what the caller looks for"
+)]
+
+use std::collections::BTreeMap;
+use std::fmt::Debug;
+
+use netlink_packet_core::{NetlinkDeserializable, NetlinkMessage, NetlinkPayload};
+use netlink_packet_generic::GenlMessage;
+use netlink_packet_generic::ctrl::GenlCtrl;
+use netlink_packet_route::RouteNetlinkMessage;
+use netlink_packet_sock_diag::SockDiagMessage;
+use netlink_packet_wireguard::WireguardMessage;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use crate::links::{qdisc_counters, raw_link};
+use crate::{
+    CoreTime, Counters, EndpointRoute, Known, firewall, host, netlink, offloads, proc_net,
+    proc_stat, processes, routes, sock_diag, softnet, wireguard_kernel, wireguard_uapi,
+};
+
+#[cfg(test)]
+#[path = "../../../fuzz/replay.rs"]
+mod replay;
+
+const NOW: f64 = 1_700_000_000.0;
+/// No message of an error quotes more than a line of what was read.
+const LONGEST_MESSAGE: usize = 300;
+
+/// The answer of a WireGuard daemon to `get=1`.
+pub fn uapi(answer: &[u8]) {
+    match wireguard_uapi::parse(answer, NOW) {
+        Ok(device) => {
+            let aged = |age: f64| age >= 0.0;
+            assert!(
+                device
+                    .peers
+                    .iter()
+                    .all(|peer| peer.handshake_age.is_none_or(aged))
+            );
+            travels(&device.peers);
+        }
+        Err(error) => assert!(error.to_string().len() < LONGEST_MESSAGE, "{error}"),
+    }
+}
+
+/// What `nft --json list ruleset` prints.
+pub fn nft(ruleset: &[u8]) {
+    match firewall::parse(ruleset) {
+        Ok(firewall) => travels(&firewall),
+        Err(error) => assert!(error.len() < LONGEST_MESSAGE, "{error}"),
+    }
+}
+
+/// A datagram of the kernel; the first byte chooses the protocol.
+pub fn kernel(input: &[u8]) {
+    let Some((protocol, datagram)) = input.split_first() else {
+        return;
+    };
+    match protocol % 5 {
+        0 => each(datagram, route_message),
+        1 => each(datagram, |message| {
+            if let SockDiagMessage::InetResponse(response) = message {
+                travels(&sock_diag::udp_socket(&response));
+            }
+        }),
+        2 => each(datagram, |message: GenlMessage<WireguardMessage>| {
+            let device = wireguard_kernel::device(vec![message.payload], NOW);
+            travels(&device.peers);
+        }),
+        3 => each(datagram, |message: GenlMessage<offloads::Message>| {
+            message.payload.index();
+            message.payload.speed();
+            travels(&message.payload.features());
+        }),
+        _ => each(datagram, |_: GenlMessage<GenlCtrl>| {}),
+    }
+}
+
+fn route_message(message: RouteNetlinkMessage) {
+    match message {
+        RouteNetlinkMessage::NewLink(link) => {
+            travels(&raw_link(link).counters);
+        }
+        RouteNetlinkMessage::NewQueueDiscipline(message) => {
+            travels(&qdisc_counters(&message));
+        }
+        RouteNetlinkMessage::NewRoute(message) => {
+            let mut route = EndpointRoute {
+                to: [192, 0, 2, 1].into(),
+                inside: false,
+                interface: Known::because("not told"),
+                gateway: None,
+                source: None,
+                mtu: None,
+                congestion_control: None,
+            };
+            routes::take_from(&message.attributes, &mut route, &[]);
+            travels(&route);
+        }
+        _ => {}
+    }
+}
+
+/// Every message of a datagram that can be decoded.
+fn each<M: NetlinkDeserializable>(datagram: &[u8], look_at: impl Fn(M)) {
+    let mut rest = datagram;
+    while let Some((message, after)) = netlink::split_message(rest) {
+        assert!(after.len() < rest.len(), "splitting goes on");
+        rest = after;
+        if let Ok(message) = NetlinkMessage::<M>::deserialize(message)
+            && let NetlinkPayload::InnerMessage(inner) = message.payload
+        {
+            look_at(inner);
+        }
+    }
+}
+
+/// Two readings of another machine's counters, `[earlier, later]` in JSON, and what moved.
+pub fn delta(json: &[u8]) {
+    let Ok((earlier, later)) = serde_json::from_slice::<(Counters, Counters)>(json) else {
+        return;
+    };
+    let delta = later.delta(&earlier);
+    assert!(delta.seconds >= 0.0);
+    assert!(delta.cores.is_empty() || delta.cores.len() == later.cores.len());
+    travels(&delta);
+    for core in &delta.cores {
+        assert!((0.0..=1.0).contains(&core.busy_share()), "{core:?}");
+    }
+}
+
+/// The text of a file of `/proc`.
+pub fn proc(text: &[u8]) {
+    let text = String::from_utf8_lossy(text);
+    let mut counters = BTreeMap::new();
+    proc_net::add_pairs_of_lines(&text, &mut counters);
+    proc_net::add_snmp6(&text, &mut counters);
+    proc_net::add_conntrack(&text, &mut counters);
+    travels(&counters);
+    let cores = proc_stat::parse(&text, 100.0);
+    assert!(
+        cores
+            .iter()
+            .map(CoreTime::busy_share)
+            .all(|share| (0.0..=1.0).contains(&share))
+    );
+    travels(&cores);
+    travels(&softnet::parse(&text));
+    travels(&processes::process_time(&text, 100.0));
+    host::field(&text, &["model name", "Model"]);
+    host::has_net_admin(&text);
+}
+
+/// What one machine says, another must be able to read.
+fn travels<T: Serialize + DeserializeOwned + Debug>(value: &T) {
+    let line = serde_json::to_vec(value).expect("what was read can be sent");
+    let back: Result<T, _> = serde_json::from_slice(&line);
+    assert!(back.is_ok(), "{value:?} can not be read again: {back:?}");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::replay::corpus;
+
+    #[test]
+    fn the_corpus_is_read() {
+        corpus("facts_uapi", super::uapi);
+        corpus("facts_nft", super::nft);
+        corpus("facts_kernel", super::kernel);
+        corpus("facts_proc", super::proc);
+        corpus("facts_delta", super::delta);
+    }
+}
