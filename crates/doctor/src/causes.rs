@@ -12,7 +12,7 @@ mod one_core_bound;
 mod path_slow;
 mod socket_overflow;
 
-pub(crate) use bufferbloat::{in_direction as bloated, soaked};
+pub(crate) use bufferbloat::{in_direction as bloated, on_the_road as queue_on_the_road, soaked};
 pub(crate) use congestion_control::{sender_uses, suspected as congestion_suspected};
 use wirespeed_measure::Direction;
 

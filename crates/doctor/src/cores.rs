@@ -136,12 +136,12 @@ pub(crate) fn busiest_processes(
     busiest
 }
 
-/// The load generator is named as such: it is part of the measurement, not of the tunnel.
+/// What is part of the measurement is named as such, not mistaken for the tunnel.
 fn describe(program: &str, pid: &str) -> String {
-    let role = if matches!(program, "iperf3" | "wirespeed") {
-        ", the load generator"
-    } else {
-        ""
+    let role = match program {
+        "iperf3" => ", the load generator",
+        "wirespeed" => ", wirespeed itself",
+        _ => "",
     };
     format!("{program} (pid {pid}{role})")
 }

@@ -14,7 +14,7 @@ use wirespeed_measure::{
 };
 use wirespeed_reach::ReachError;
 
-use crate::causes::{bloated, congestion_suspected, sender_uses, soaked};
+use crate::causes::{bloated, congestion_suspected, queue_on_the_road, sender_uses, soaked};
 use crate::view::{DIRECTIONS, sender, word};
 use crate::{CongestionTrial, Evidence, FarKind, IdleReturn};
 
@@ -262,8 +262,10 @@ impl<'a> Driver<'a> {
         for (index, direction) in directions.iter().enumerate() {
             let done = LOADS_UNTIL + (0.9 - LOADS_UNTIL) * index as f64 / directions.len() as f64;
             for via in [Via::Tunnel, Via::Bare] {
-                // Outside only to tell whose queue it is.
-                if via == Via::Bare && !soaked(&self.evidence, *direction, Via::Tunnel) {
+                // Outside only to tell whose queue it is, where that is not known yet.
+                let asked = soaked(&self.evidence, *direction, Via::Tunnel)
+                    && !queue_on_the_road(&self.evidence, *direction);
+                if via == Via::Bare && !asked {
                     continue;
                 }
                 let what = format!(
@@ -290,14 +292,18 @@ impl<'a> Driver<'a> {
     }
 
     fn soak_load(&self, via: Via, direction: Direction) -> Load {
-        let seconds = if self.options.quick { 2.0 } else { 3.0 };
+        let (seconds, warm_up) = if self.options.quick {
+            (1.3, 0.7)
+        } else {
+            (3.0, 1.0)
+        };
         Load {
             via,
             direction,
             protocol: Protocol::Tcp,
             streams: SOAK_STREAMS,
             seconds,
-            warm_up: 1.0,
+            warm_up,
             congestion_control: None,
             rate: None,
         }
