@@ -14,6 +14,8 @@ mod command;
 mod down;
 pub mod emulator;
 mod error;
+#[cfg(any(test, feature = "fuzzing"))]
+pub mod fuzzing;
 mod host_sysctl;
 mod hosts;
 mod names;

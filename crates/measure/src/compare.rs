@@ -117,7 +117,7 @@ pub fn compare(
     Ok(found)
 }
 
-fn empty(plan: &ComparePlan) -> Comparison {
+pub(crate) fn empty(plan: &ComparePlan) -> Comparison {
     Comparison {
         direction: plan.direction,
         streams: plan.streams,
@@ -324,7 +324,7 @@ fn swing(sample: &Sample) -> Option<f64> {
 }
 
 /// Fills in what follows from the samples and pairs.
-fn conclude(found: &mut Comparison, seed: u64) {
+pub(crate) fn conclude(found: &mut Comparison, seed: u64) {
     let medians = |via: Via| {
         let rates: Vec<f64> = found.of(via).filter_map(goodput).collect();
         median(&rates)

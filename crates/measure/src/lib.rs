@@ -21,6 +21,8 @@ mod echo_socket;
 mod echo_watch;
 mod ends;
 mod error;
+#[cfg(any(test, feature = "fuzzing"))]
+pub mod fuzzing;
 mod interleave;
 mod iperf3_client;
 mod iperf3_report;
