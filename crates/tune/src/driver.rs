@@ -1,22 +1,21 @@
 //! The tune itself: diagnose → try the remedy of the worst finding → keep or put back → diagnose again.
 
+mod record;
+
 use std::time::{Duration, Instant};
 
-use wirespeed_doctor::{Change, Diagnosis, End, Evidence, Finding, Goal, Remedy};
-use wirespeed_measure::statistics::median;
-use wirespeed_measure::{
-    Comparison, Direction, Ends, Load, NotMeasured, Progress, Protocol, Sample, Via,
-};
+use wirespeed_doctor::{Change, Diagnosis, End, Evidence, Finding, Remedy};
+use wirespeed_measure::{Direction, Ends, Load, NotMeasured, Progress, Protocol, Sample, Via};
 use wirespeed_settings::Setting;
 
-use crate::decision::{Decision, Trial, decide};
+pub(crate) use self::record::Figures;
+use self::record::{directions, knobs, record, stage};
+use crate::decision::{Trial, decide};
 use crate::hands::Hands;
 use crate::{ChangeMade, Experiment, Outcome, PutBack, Stage, TuneError};
 
 /// Overhead of one load: start, end, counters, switch.
 const LOAD_OVERHEAD: f64 = 1.0;
-/// Findings about sizes concern both directions, whichever showed it.
-const SIZE_CODES: [&str; 3] = ["mtu-exceeds-path", "mtu-below-path", "icmp-black-hole"];
 
 /// How a tune is run.
 #[derive(Debug, Clone, PartialEq)]
@@ -127,43 +126,6 @@ fn undo_all(hands: &dyn Hands, why: &str) {
     for end in ends_of(hands) {
         // The watchdog does it where we can't.
         let _reported = hands.undo(end, why);
-    }
-}
-
-/// What a stage shows of a diagnosis.
-#[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Figures {
-    pub(crate) upload: Option<f64>,
-    pub(crate) download: Option<f64>,
-    pub(crate) loaded_rtt: Option<f64>,
-}
-
-impl Figures {
-    fn of(evidence: &Evidence) -> Self {
-        let tcp = || {
-            evidence
-                .comparisons
-                .iter()
-                .filter(|comparison| comparison.protocol == Protocol::Tcp)
-        };
-        let best = |direction: Direction| {
-            tcp()
-                .filter(|comparison| comparison.direction == direction)
-                .map(|comparison| comparison.tunnel)
-                .max_by(f64::total_cmp)
-        };
-        let rtt = |comparison: &Comparison| {
-            let medians: Vec<f64> = comparison
-                .of(Via::Tunnel)
-                .filter_map(|sample| sample.loaded_rtt.as_ref()?.median)
-                .collect();
-            median(&medians)
-        };
-        Self {
-            upload: best(Direction::Upload),
-            download: best(Direction::Download),
-            loaded_rtt: tcp().filter_map(rtt).max_by(f64::total_cmp),
-        }
     }
 }
 
@@ -304,9 +266,9 @@ impl Tuner<'_> {
         let mut samples = Vec::new();
         let mut made: Vec<ChangeMade> = Vec::new();
         let decision = loop {
-            let what = format!("{}: pair {}", finding.code, trials.len() + 1);
-            let mut side = |tuner: &Self, name: &str| -> Result<Vec<Sample>, TuneError> {
-                tuner.report(&format!("{what}, {name}"));
+            let taken = trials.len() as u32;
+            let mut side = |tuner: &Self, changed: u32| -> Result<Vec<Sample>, TuneError> {
+                tuner.report_pair(finding, taken, changed);
                 tuner.hands.settle()?;
                 let taken = directions
                     .iter()
@@ -315,11 +277,11 @@ impl Tuner<'_> {
                 samples.extend(taken.iter().cloned());
                 Ok(taken)
             };
-            let pair = side(self, "as it was").and_then(|a| {
+            let pair = side(self, 0).and_then(|a| {
                 self.apply(remedy, &mut made)?;
                 Ok(Trial {
                     a,
-                    b: side(self, "changed")?,
+                    b: side(self, 1)?,
                 })
             });
             match pair {
@@ -485,76 +447,14 @@ impl Tuner<'_> {
         let done = self.started.elapsed().as_secs_f64() / all;
         self.progress.step(what, done.min(1.0), self.left());
     }
-}
 
-fn knobs(remedy: &Remedy) -> Vec<(End, Setting)> {
-    remedy
-        .changes
-        .iter()
-        .map(|change| (change.end, change.setting.clone()))
-        .collect()
-}
-
-fn directions(finding: &Finding) -> Vec<Direction> {
-    match finding.direction {
-        Some(direction) if !SIZE_CODES.contains(&finding.code.as_str()) => vec![direction],
-        _ => vec![Direction::Upload, Direction::Download],
-    }
-}
-
-fn stage(label: &str, figures: Figures, diagnosis: &Diagnosis) -> Stage {
-    Stage {
-        label: label.to_owned(),
-        upload: figures.upload,
-        download: figures.download,
-        loaded_rtt: figures.loaded_rtt,
-        findings: diagnosis
-            .findings
-            .iter()
-            .filter(|finding| finding.consequence_of.is_none())
-            .map(|finding| finding.code.clone())
-            .collect(),
-    }
-}
-
-fn record(
-    finding: &Finding,
-    remedy: &Remedy,
-    decision: Decision,
-    made: &[ChangeMade],
-    samples: Vec<Sample>,
-) -> Experiment {
-    let hosts: Vec<&str> = made.iter().map(|change| change.host.as_str()).collect();
-    let setting = made.first().map_or_else(String::new, |change| {
-        format!("{} on {}", change.setting.describe(), hosts.join(", "))
-    });
-    let both = remedy.goal == Goal::Goodput && directions(finding).len() > 1;
-    Experiment {
-        code: finding.code.clone(),
-        setting,
-        before: made
-            .first()
-            .map(|change| change.before.clone())
-            .unwrap_or_default(),
-        after: made
-            .first()
-            .map(|change| change.after.clone())
-            .unwrap_or_default(),
-        changes: made.to_vec(),
-        goal: remedy.goal,
-        unit: decision.unit.to_owned(),
-        measured_before: decision.before,
-        measured_after: decision.after,
-        gain: decision.gain.map_or(0.0, |gain| gain.value),
-        gain_low: decision.gain.map_or(0.0, |gain| gain.low),
-        gain_high: decision.gain.map_or(0.0, |gain| gain.high),
-        guards: decision.guards,
-        kept: decision.kept,
-        why: if both {
-            format!("{} (mean of both directions)", decision.why)
-        } else {
-            decision.why
-        },
-        samples,
+    /// How far this experiment is, by the sides of its pairs; more pairs than planned are told as they come.
+    fn report_pair(&self, finding: &Finding, taken: u32, changed: u32) {
+        let pairs = self.options.pairs.max(taken + 1);
+        let (done, all) = (f64::from(taken * 2 + changed), f64::from(pairs * 2));
+        let side = ["as it was", "changed"][changed as usize];
+        let what = format!("{}: pair {} of {pairs}, {side}", finding.code, taken + 1);
+        let left = (all - done) / 2.0 * self.seconds_of_pair(finding);
+        self.progress.step(&what, done / all, left);
     }
 }
