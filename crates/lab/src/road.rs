@@ -103,10 +103,10 @@ fn limit_rate(runner: &Runner, lane: &Lane, rate: Rate) -> Result<(), LabError> 
     Ok(())
 }
 
-/// Bytes that may pass at once: enough that a timer that is late by a millisecond does not cost rate, and at least two
-/// full-size packets.
+/// Bytes that may pass at once: enough that a timer that is late by two milliseconds does not cost rate, and at least
+/// two full-size packets.
 fn burst(rate: Rate) -> u64 {
-    (rate.bits_per_second() / 8 / 1000).max(3028)
+    (rate.bits_per_second() / 8 / 500).max(3028)
 }
 
 /// Loss, lost ICMP errors and address translation, as one nftables file.

@@ -1,86 +1,23 @@
-//! Labs for real: they come up, do what they say, and leave nothing behind, whatever happens to their maker.
+//! Labs come up and leave nothing behind, whatever happens to their maker.
+
+#[path = "tools/tools.rs"]
+mod tools;
 
 use std::fs;
-use std::net::UdpSocket;
-use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use nix::sched::{CloneFlags, setns};
-use nix::sys::signal::{Signal, kill};
-use nix::unistd::Pid;
+use tools::{Cleaner, ROLE, on, options, road, skipped};
 use wirespeed_lab::{
-    DelayMeans, EmulatorCommand, Host, Implementation, Lab, LabError, LabId, Phase, Scenario,
-    UpOptions, down, list, remove_left_behind, scenarios, status, up,
+    Implementation, LabError, LabId, Phase, Scenario, down, list, remove_left_behind, scenarios,
+    status, up,
 };
-
-/// Set for the copies of this test program that are started as something to kill, or as the road emulator.
-const ROLE: &str = "WIRESPEED_LAB_TEST_ROLE";
-
-/// Says that a test can't run here; true when so.
-fn skipped(test: &str) -> bool {
-    let programs = ["ip", "tc", "nft", "ethtool", "wg", "wireguard-go", "ping"];
-    let missing = programs.iter().find(|p| {
-        !std::env::split_paths(&std::env::var_os("PATH").unwrap_or_default())
-            .any(|d| d.join(p).exists())
-    });
-    let reason = if !nix::unistd::geteuid().is_root() {
-        "needs root".to_owned()
-    } else if let Some(program) = missing {
-        format!("{program} is not installed")
-    } else if !Path::new("/dev/net/tun").exists() {
-        "/dev/net/tun is missing".to_owned()
-    } else {
-        return false;
-    };
-    let line = format!("SKIPPED {test}: {reason}");
-    eprintln!("{line}");
-    if let Some(file) = std::env::var_os("WIRESPEED_SKIPS")
-        && let Ok(mut file) = fs::OpenOptions::new().append(true).create(true).open(file)
-    {
-        let _ = std::io::Write::write_all(&mut file, format!("{line}\n").as_bytes());
-    }
-    true
-}
-
-/// Takes its lab down also when the test fails.
-struct Cleaner(LabId);
-
-impl Drop for Cleaner {
-    fn drop(&mut self) {
-        let _ = down(&self.0);
-    }
-}
-
-/// The road emulator of these labs is a copy of this test program (see `be_the_emulator`).
-fn options(id: &LabId) -> UpOptions {
-    UpOptions {
-        id: Some(id.clone()),
-        emulator: EmulatorCommand {
-            program: "/usr/bin/env".into(),
-            arguments: vec![
-                format!("{ROLE}=emulator"),
-                std::env::current_exe().unwrap().display().to_string(),
-                "--ignored".to_owned(),
-                "--exact".to_owned(),
-                "--nocapture".to_owned(),
-                "be_the_emulator".to_owned(),
-            ],
-        },
-        ..UpOptions::default()
-    }
-}
 
 fn shipped(name: &str) -> Scenario {
     scenarios().iter().find(|s| s.name == name).unwrap().clone()
-}
-
-fn road(text: &str) -> Scenario {
-    let head = "name = \"test\"\ndescription = \"x\"\ntopology = \"client-server\"\nfinding = \"healthy\"\n";
-    Scenario::parse(&format!("{head}{text}"), "test").unwrap()
 }
 
 /// Everything on this machine that bears a lab's name.
@@ -128,46 +65,6 @@ fn left_of(id: &LabId) -> Vec<String> {
         left.push("its share in the host's sysctls".to_owned());
     }
     left
-}
-
-/// What a command on a host printed.
-fn on(host: &Host, line: &str) -> String {
-    let output = Command::new("ip")
-        .args(["netns", "exec", &host.namespace])
-        .args(line.split(' '))
-        .output()
-        .unwrap();
-    assert!(
-        output.status.success(),
-        "{} {line}: {}",
-        host.name,
-        String::from_utf8_lossy(&output.stderr)
-    );
-    String::from_utf8(output.stdout).unwrap()
-}
-
-fn pings(lab: &Lab, count: usize) -> Vec<f64> {
-    let [first, second] = lab.ends();
-    let text = on(
-        first,
-        &format!(
-            "ping -n -i 0.01 -c {count} -W 1 {}",
-            second.road_address.unwrap()
-        ),
-    );
-    let mut times: Vec<f64> = text
-        .lines()
-        .filter_map(|l| {
-            l.split_once("time=")?
-                .1
-                .split_ascii_whitespace()
-                .next()?
-                .parse()
-                .ok()
-        })
-        .collect();
-    times.sort_by(f64::total_cmp);
-    times
 }
 
 #[test]
@@ -253,15 +150,6 @@ fn be_the_maker() {
 }
 
 #[test]
-#[ignore = "started by the labs of the other tests"]
-fn be_the_emulator() {
-    if std::env::var(ROLE).as_deref() == Ok("emulator") {
-        let directions: Vec<String> = std::env::args().filter(|a| a.contains(':')).collect();
-        wirespeed_lab::emulator::run(&directions).unwrap();
-    }
-}
-
-#[test]
 fn two_labs_at_once_do_not_meet() {
     if skipped("two_labs_at_once_do_not_meet") {
         return;
@@ -294,7 +182,7 @@ fn ended_on_request_it_leaves_nothing() {
     let mut options = options(&id);
     options.cancelled = Some(Arc::clone(&cancelled));
     options.progress = Some(Arc::new(move |step| {
-        cancelled.store(step == "tunnel", Ordering::Relaxed)
+        cancelled.store(step == "tunnel", Ordering::Relaxed);
     }));
     assert!(matches!(
         up(&shipped("healthy"), &options),
@@ -324,199 +212,4 @@ fn a_daemon_that_ends_is_said_and_leaves_nothing() {
         "{text}"
     );
     assert_eq!(left_of(&id), Vec::<String>::new());
-}
-
-/// The kernel's timers and this program's turn on a busy machine are late now and then, so one quiet round of five counts.
-#[test]
-fn delay_is_exact_to_half_a_millisecond() {
-    if skipped("delay_is_exact_to_half_a_millisecond") {
-        return;
-    }
-    let ids = [LabId::random(), LabId::random()];
-    let _cleaners = ids.clone().map(Cleaner);
-    let short = up(&road(""), &options(&ids[0])).unwrap();
-    let long = up(&road("[road.both]\ndelay = \"20ms\"\n"), &options(&ids[1])).unwrap();
-    assert_ne!(long.delay, DelayMeans::None);
-    let rounds = (0..5).map(|_| {
-        let (base, delayed) = (pings(&short, 100), pings(&long, 100));
-        assert_eq!(
-            (base.len(), delayed.len()),
-            (100, 100),
-            "no packet may be lost"
-        );
-        let off = |share: f64| {
-            let at = |times: &[f64]| times[(times.len() as f64 * share) as usize];
-            at(&delayed) - at(&base) - 40.0
-        };
-        (off(0.5), off(0.95))
-    });
-    let mut seen = Vec::new();
-    for (median, p95) in rounds {
-        eprintln!(
-            "a 40 ms round trip is off by {median:.3} ms (median), {p95:.3} ms (95th percentile)"
-        );
-        if median.abs() <= 0.5 && p95.abs() <= 0.5 {
-            return;
-        }
-        seen.push((median, p95));
-    }
-    panic!("no round was exact to 0.5 ms: {seen:?}");
-}
-
-#[test]
-fn beyond_its_limit_the_emulator_says_so() {
-    if skipped("beyond_its_limit_the_emulator_says_so") {
-        return;
-    }
-    let id = LabId::random();
-    let _cleaner = Cleaner(id.clone());
-    let lab = up(&road("[road.both]\ndelay = \"1ms\"\n"), &options(&id)).unwrap();
-    if lab.delay != DelayMeans::Emulator {
-        return;
-    }
-    let road = lab.host("road").unwrap();
-    let pids: Vec<Pid> = on_namespace_pids(road);
-    let signal = |signal: Signal| pids.iter().for_each(|pid| kill(*pid, signal).unwrap());
-    signal(Signal::SIGSTOP);
-    let [client, server] = lab.ends();
-    let (namespace, to) = (client.namespace.clone(), server.road_address.unwrap());
-    thread::spawn(move || {
-        setns(
-            fs::File::open(format!("/run/netns/{namespace}")).unwrap(),
-            CloneFlags::CLONE_NEWNET,
-        )
-        .unwrap();
-        let socket = UdpSocket::bind("0.0.0.0:0").unwrap();
-        for _ in 0..20_000 {
-            let _ = socket.send_to(b"packet", (to, 9));
-        }
-    })
-    .join()
-    .unwrap();
-    signal(Signal::SIGCONT);
-    let began = Instant::now();
-    while !status(&id)
-        .unwrap()
-        .notes
-        .iter()
-        .any(|n| n.contains("beyond its limit"))
-    {
-        assert!(
-            began.elapsed() < Duration::from_secs(10),
-            "nothing said: {:?}",
-            status(&id).unwrap().notes
-        );
-        thread::sleep(Duration::from_millis(100));
-    }
-}
-
-fn on_namespace_pids(host: &Host) -> Vec<Pid> {
-    let output = Command::new("ip")
-        .args(["netns", "pids", &host.namespace])
-        .output()
-        .unwrap();
-    String::from_utf8(output.stdout)
-        .unwrap()
-        .split_ascii_whitespace()
-        .map(|p| Pid::from_raw(p.parse().unwrap()))
-        .collect()
-}
-
-#[test]
-fn each_property_of_the_road_is_there() {
-    if skipped("each_property_of_the_road_is_there") {
-        return;
-    }
-    let id = LabId::random();
-    let _cleaner = Cleaner(id.clone());
-    let text = "[road]\nclamp_mss = true\n[road.up]\nrate = \"50mbit\"\nqueue = \"100ms\"\nmtu = 1400\nicmp = \"drop\"\n\
-                [road.down]\nloss = \"50%\"\ndelay = \"3ms\"\n[tunnel]\nmtu = [1340, 1420]\n[hosts.server.sysctls]\n\"net.ipv4.tcp_mtu_probing\" = \"1\"\n";
-    let lab = up(&road(text), &options(&id)).unwrap();
-    let [client, server] = lab.ends();
-    let way = lab.host("road").unwrap();
-    let shaper = on(way, "tc qdisc show dev server");
-    assert!(
-        shaper.contains("rate 50Mbit") && shaper.contains("lat 99ms"),
-        "{shaper}"
-    );
-    assert!(!on(way, "tc qdisc show dev client").contains("tbf"));
-    assert!(on(way, "ip route get 198.51.100.2").contains("mtu 1400"));
-    let rules = on(way, "nft list ruleset");
-    assert!(
-        rules.contains("oifname \"client\" numgen random mod 1000000 < 500000"),
-        "{rules}"
-    );
-    assert!(rules.contains("oifname \"client\" icmp type"), "{rules}");
-    assert!(rules.contains("maxseg size set rt mtu"), "{rules}");
-    let mtu = |host: &Host| {
-        on(
-            host,
-            &format!(
-                "cat /sys/class/net/{}/mtu",
-                host.tunnel_interface.as_deref().unwrap()
-            ),
-        )
-    };
-    assert_eq!((mtu(client).trim(), mtu(server).trim()), ("1340", "1420"));
-    assert_eq!(on(server, "sysctl -n net.ipv4.tcp_mtu_probing").trim(), "1");
-    // What is too large vanishes without a word.
-    let large = Command::new("ip")
-        .args([
-            "netns",
-            "exec",
-            &client.namespace,
-            "ping",
-            "-n",
-            "-M",
-            "do",
-            "-s",
-            "1400",
-            "-c",
-            "3",
-            "-i",
-            "0.1",
-            "-W",
-            "1",
-            "198.51.100.2",
-        ])
-        .output()
-        .unwrap();
-    let said = String::from_utf8_lossy(&large.stdout).into_owned();
-    assert!(
-        !large.status.success() && !said.contains("Frag needed"),
-        "{said}"
-    );
-}
-
-/// How much passes the emulator; figures only, for a person to read: `cargo test --release -p wirespeed-lab -- --ignored
-/// --nocapture emulator_throughput`.
-#[test]
-#[ignore = "a benchmark"]
-fn emulator_throughput() {
-    if skipped("emulator_throughput") {
-        return;
-    }
-    let id = LabId::random();
-    let _cleaner = Cleaner(id.clone());
-    let lab = up(&road("[road.both]\ndelay = \"5ms\"\n"), &options(&id)).unwrap();
-    let [client, server] = lab.ends();
-    on(server, "iperf3 -s -D");
-    thread::sleep(Duration::from_millis(500));
-    for round in 1..=5 {
-        for direction in ["", " -R"] {
-            let text = on(
-                client,
-                &format!(
-                    "iperf3 -c {} -t 5 -O 1{direction}",
-                    server.road_address.unwrap()
-                ),
-            );
-            let line = text
-                .lines()
-                .find(|l| l.contains("receiver"))
-                .unwrap_or_default();
-            eprintln!("round {round}{direction}: {line}");
-        }
-    }
-    eprintln!("notes: {:?}", status(&id).unwrap().notes);
 }
