@@ -7,6 +7,8 @@
 mod causes;
 mod cores;
 mod finding;
+#[cfg(any(test, feature = "fuzzing"))]
+pub mod fuzzing;
 mod investigate;
 mod judge;
 mod model;

@@ -9,6 +9,8 @@ mod driver;
 mod driver_tests;
 mod echo;
 mod error;
+#[cfg(any(test, feature = "fuzzing"))]
+pub mod fuzzing;
 mod hands;
 mod journal;
 mod model;
