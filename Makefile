@@ -4,10 +4,11 @@
 # make test    every test, and what could not be tested here (as root)
 # make bench   the benchmarks of bench/README.md (as root)
 # make lint    rustfmt and clippy
+# make fuzz    each fuzz target for a minute (FUZZ_SECONDS=…; TARGETS=… for some)
 
 export PATH := $(PATH):$(if $(CARGO_HOME),$(CARGO_HOME),$(HOME)/.cargo)/bin
 
-.PHONY: setup build demo test bench lint
+.PHONY: setup build demo test bench lint fuzz
 
 setup:
 	@scripts/setup
@@ -16,7 +17,7 @@ build: setup
 	cargo build --release --package wirespeed-cli
 
 demo: build
-	@scripts/demo target/release/wirespeed
+	@target/release/wirespeed demo
 
 test: setup
 	@scripts/test
@@ -28,3 +29,6 @@ lint:
 	@scripts/setup lint
 	cargo fmt --all -- --check
 	cargo clippy --workspace --all-targets -- -D warnings
+
+fuzz: setup
+	@fuzz/run $(TARGETS)

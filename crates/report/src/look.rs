@@ -54,10 +54,11 @@ impl Look {
     }
 
     fn styled(&self, text: &str, style: Style) -> String {
+        let text = &clean(text);
         if self.colour && !text.is_empty() {
             format!("{}{text}{}", style.render(), style.render_reset())
         } else {
-            text.to_owned()
+            text.clone()
         }
     }
 

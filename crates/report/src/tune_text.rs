@@ -152,14 +152,14 @@ pub fn put_back(machines: &[(String, Vec<PutBack>)], look: &Look) -> String {
     for (machine, outcomes) in machines {
         if outcomes.is_empty() {
             out.push_str(&look.hanging(
-                &format!("{machine}  "),
+                &format!("{}  ", look.bold(machine)),
                 0,
                 "nothing was changed by a tune",
             ));
         }
         for outcome in outcomes {
             out.push_str(&look.hanging(
-                &format!("{machine}  "),
+                &format!("{}  ", look.bold(machine)),
                 columns(machine) + 2,
                 &put_back_words(outcome),
             ));
@@ -298,7 +298,11 @@ fn one(experiment: &Experiment, look: &Look) -> String {
             guard.name,
             units::in_unit(guard.before, &guard.unit),
             units::in_unit(guard.after, &guard.unit),
-            if guard.held { "held" } else { "worse" }
+            match (guard.comparable, guard.held) {
+                (false, _) => "not comparable: another load before",
+                (true, true) => "held",
+                (true, false) => "worse",
+            }
         );
         out.push_str(&look.hanging("  guard     ", 12, &text));
     }
