@@ -115,7 +115,8 @@ pub(crate) fn answer<R: DeserializeOwned>(
     serde_json::from_str(answer.get()).map_err(|error| ReachError::Answer {
         machine: machine.to_owned(),
         operation: operation.to_owned(),
-        detail: error.to_string(),
+        // The error quotes what was said over there.
+        detail: text::beginning(error.to_string().as_bytes(), 300),
     })
 }
 
