@@ -45,14 +45,13 @@ pub struct ComparePlan {
 }
 
 impl ComparePlan {
-    /// Short samples, few pairs: a first look.
+    /// Five pairs of short samples: a first look.
     pub fn quick(direction: Direction, streams: u32) -> Self {
         Self {
             seconds: 0.7,
             warm_up: 0.3,
-            pairs_min: 3,
-            pairs_max: 3,
-            budget: Duration::from_secs(10),
+            pairs_max: 5,
+            budget: Duration::from_secs(14),
             lengthen: false,
             ..Self::careful(direction, streams)
         }

@@ -1,7 +1,7 @@
 //! `wirespeed test`: the road against the tunnel.
 
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use clap::{Args, ValueEnum};
 use wirespeed_doctor::{End, FarKind, Verdict};
@@ -17,13 +17,9 @@ use crate::far::FarOptions;
 use crate::whole::Part;
 use crate::{files, interrupt, numbers, terminal};
 
-/// What `--quick` may take in all, before the ends are closed and the answer is printed.
-const QUICK_BUDGET: Duration = Duration::from_secs(25);
 /// Echo requests without load, and seconds between them.
 const IDLE_REQUESTS: u32 = 10;
 const IDLE_INTERVAL: f64 = 0.05;
-/// The shortest time in which a quick comparison can take its pairs.
-const QUICK_LEAST: Duration = Duration::from_secs(3);
 
 /// Compare the tunnel with the bare road: both directions, one stream and many, in interleaved pairs.
 ///
@@ -41,12 +37,12 @@ pub(crate) struct Arguments {
     /// The WireGuard interface; may be left out when there is exactly one.
     interface: Option<String>,
 
-    /// A first look in under 30 seconds: fewer and shorter samples, so a wider interval.
+    /// A first look in under 30 seconds: one connection and short samples, so a wider interval.
     #[arg(long)]
     quick: bool,
 
-    /// Parallel connections; one comparison for each number.
-    #[arg(long, value_name = "N,N…", value_delimiter = ',', default_value = "1,10", value_parser = numbers::streams)]
+    /// Parallel connections; one comparison for each number [default: 1,10; with --quick 1].
+    #[arg(long, value_name = "N,N…", value_delimiter = ',', value_parser = numbers::streams)]
     streams: Vec<u32>,
 
     /// Transport of the load.
@@ -144,30 +140,23 @@ fn measure(
     let (idle_rtt_bare, idle_rtt_tunnel) = (idle(Via::Bare), idle(Via::Tunnel));
     let mut not_measured = Vec::new();
     let plans = plans(arguments);
-    let began = Instant::now();
     let each = plans.first().map_or(0.0, expected_seconds);
     let mut comparisons: Vec<Comparison> = Vec::new();
     let mut first_failure = None;
     for (index, plan) in plans.iter().enumerate() {
-        let mut plan = plan.clone();
         let left = plans.len() - index;
-        if arguments.quick {
-            let time =
-                QUICK_BUDGET.saturating_sub(began.elapsed()) / u32::try_from(left).unwrap_or(1);
-            plan.budget = time.max(QUICK_LEAST);
-        }
         let part = Part {
             whole: bar,
             from: index as f64 / plans.len() as f64,
             to: (index + 1) as f64 / plans.len() as f64,
             after: each * (left - 1) as f64,
         };
-        match wirespeed_measure::compare(ends, &plan, &part) {
+        match wirespeed_measure::compare(ends, plan, &part) {
             Ok(comparison) => comparisons.push(comparison),
             Err(MeasureError::Stopped) => return Err(Failure::interrupted()),
             Err(error) => {
                 not_measured.push(NotMeasured {
-                    what: in_words(&plan),
+                    what: in_words(plan),
                     because: error.to_string(),
                 });
                 first_failure = first_failure.or(Some(error));
@@ -196,7 +185,12 @@ fn measure(
 
 fn plans(arguments: &Arguments) -> Vec<ComparePlan> {
     let mut plans = Vec::new();
-    for streams in &arguments.streams {
+    let streams: &[u32] = match (arguments.streams.as_slice(), arguments.quick) {
+        ([], true) => &[1],
+        ([], false) => &[1, 10],
+        (asked, _) => asked,
+    };
+    for streams in streams {
         for direction in arguments.direction.directions() {
             let plan = if arguments.quick {
                 ComparePlan::quick(*direction, *streams)
