@@ -2,12 +2,16 @@
 //! short to standard error.
 //!
 //! `ip netns exec NAME cargo run -p wirespeed-doctor --example record -- wg0 netns:FAR [--quick] [--expect BITS_PER_SECOND]`
+//!
+//! What no check looks at is left out, and the names of a lab become `wg0`, `wg1`, `client` and `server`, so that a case stays
+//! short and says nothing of where it was recorded. `record clean < OLD > NEW` does the same to a recording.
 
 use std::error::Error;
 use std::io;
 use std::time::Instant;
 
-use wirespeed_doctor::{Options, investigate, judge};
+use wirespeed_doctor::{Evidence, Options, investigate, judge};
+use wirespeed_facts::{Counters, Known};
 use wirespeed_measure::{Ends, FarEnd, Overrides};
 use wirespeed_reach::{Machine, OpenOptions, Operations, Place, serve};
 
@@ -17,6 +21,11 @@ fn main() -> Result<(), Box<dyn Error>> {
         let mut operations = Operations::default();
         wirespeed_measure::register(&mut operations);
         return Ok(serve(operations, io::stdin(), io::stdout())?);
+    }
+    if arguments == ["clean"] {
+        let evidence: Evidence = serde_json::from_reader(io::stdin())?;
+        println!("{}", clean(evidence)?);
+        return Ok(());
     }
     let mut options = Options::default();
     let mut names = Vec::new();
@@ -55,7 +64,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         );
     })?;
     let took = begun.elapsed().as_secs_f64();
-    println!("{}", serde_json::to_string(&evidence)?);
+    println!("{}", clean(evidence.clone())?);
     let diagnosis = judge(&evidence);
     eprintln!("{took:.1} s: {:?}", diagnosis.verdict);
     for finding in &diagnosis.findings {
@@ -85,4 +94,57 @@ fn main() -> Result<(), Box<dyn Error>> {
         eprintln!("not known: {}: {}", missing.what, missing.because);
     }
     Ok(())
+}
+
+fn clean(mut evidence: Evidence) -> Result<String, Box<dyn Error>> {
+    let left_out = "left out of the recording";
+    for facts in std::iter::once(&mut evidence.here).chain(evidence.far.as_mut()) {
+        facts.cpu.flags.clear();
+        facts.programs.clear();
+        facts.counters = Counters::default();
+        facts
+            .links
+            .iter_mut()
+            .for_each(|link| link.offloads = Known::because(left_out));
+        facts.cpu.model = Known::because(left_out);
+    }
+    let Evidence {
+        comparisons,
+        soaks,
+        congestion_trials,
+        ..
+    } = &mut evidence;
+    let compared = comparisons.iter_mut().flat_map(|one| &mut one.samples);
+    let tried = congestion_trials
+        .iter_mut()
+        .flat_map(|one| &mut one.samples);
+    for sample in compared.chain(tried).chain(soaks) {
+        sample.intervals.clear();
+        for delta in std::iter::once(&mut sample.here).chain(sample.far.as_mut()) {
+            delta.protocols.retain(|name, _| {
+                ["Ip.", "Ip6.", "Udp."]
+                    .iter()
+                    .any(|kind| name.starts_with(kind))
+            });
+        }
+    }
+    let mut text = serde_json::to_string(&evidence)?;
+    let names = [
+        (Some(&evidence.interface), "wg0"),
+        (evidence.far_interface.as_ref(), "wg1"),
+        (Some(&evidence.far_name), "server"),
+    ];
+    for (name, then) in names
+        .into_iter()
+        .filter_map(|(name, then)| Some((name?, then)))
+    {
+        text = text.replace(name.as_str(), then);
+    }
+    Ok(text.replace(
+        &format!(
+            "\"here_name\":{}",
+            serde_json::to_string(&evidence.here_name)?
+        ),
+        "\"here_name\":\"client\"",
+    ))
 }
