@@ -1,4 +1,8 @@
 //! The tune itself: diagnose → try the remedy of the worst finding → keep or put back → diagnose again.
+//!
+//! A diagnosis takes as long as an experiment, and the same fault often stands at both ends. So the remedies of one code
+//! are all tried, each by itself, before the next diagnosis; whatever else was found waits for that one, because a
+//! remedy may have been its remedy too.
 
 mod record;
 
@@ -159,30 +163,37 @@ impl Tuner<'_> {
             diagnosis,
             ended_early: None,
         };
+        // The code a remedy of which was kept since the last diagnosis.
+        let mut mended: Option<String> = None;
         loop {
             if self.hands.stopped() {
                 return Err(TuneError::Stopped);
             }
-            let Some((finding, remedy)) = self.next(&run.diagnosis) else {
+            let next = match &mended {
+                Some(code) => self.next_of(code, &run.diagnosis),
+                None => self.next(&run.diagnosis),
+            };
+            let needed = next.as_ref().map(|(finding, _)| self.seconds_of(finding));
+            let affordable = needed.is_none_or(|needed| needed <= self.left());
+            let Some((finding, remedy)) = next.filter(|_| affordable) else {
+                if let Some(code) = mended.take() {
+                    self.report("diagnosing again");
+                    let (figures, diagnosis) = diagnose()?;
+                    run.stages.push(stage(&code, figures, &diagnosis));
+                    run.diagnosis = diagnosis;
+                    continue;
+                }
+                run.ended_early = needed.filter(|_| !affordable).map(|needed| {
+                    format!(
+                        "the time is spent: the next experiment takes about {needed:.0} s; give more with a larger budget"
+                    )
+                });
                 return Ok(run);
             };
-            let needed = self.seconds_of(&finding);
-            if self.left() < needed {
-                run.ended_early = Some(format!(
-                    "the time is spent: the experiment for {} takes about {needed:.0} s; give more with a larger budget",
-                    finding.code
-                ));
-                return Ok(run);
-            }
             self.tried.push((finding.code.clone(), knobs(&remedy)));
             match self.experiment(&finding, &remedy) {
                 Ok(false) => {}
-                Ok(true) => {
-                    self.report("diagnosing again");
-                    let (figures, diagnosis) = diagnose()?;
-                    run.stages.push(stage(&finding.code, figures, &diagnosis));
-                    run.diagnosis = diagnosis;
-                }
+                Ok(true) => mended = Some(finding.code),
                 Err(TuneError::Stopped) => return Err(TuneError::Stopped),
                 Err(error) => {
                     // What was proved before stays; if the watchdog has put it back, handing it over will say so.
@@ -198,6 +209,31 @@ impl Tuner<'_> {
                 }
             }
         }
+    }
+
+    /// Another finding of the same code whose knobs nobody has turned yet.
+    fn next_of(&self, code: &str, diagnosis: &Diagnosis) -> Option<(Finding, Remedy)> {
+        diagnosis
+            .findings
+            .iter()
+            .filter(|finding| finding.code == code && finding.consequence_of.is_none())
+            .filter_map(|finding| {
+                let remedy = finding
+                    .remedies
+                    .iter()
+                    .find(|remedy| !remedy.changes.is_empty())?;
+                let own = knobs(remedy);
+                let new = self
+                    .tried
+                    .iter()
+                    .all(|(_, turned)| own.iter().all(|knob| !turned.contains(knob)));
+                let possible = remedy
+                    .changes
+                    .iter()
+                    .all(|change| self.hands.reachable(change.end).is_some());
+                (new && possible).then(|| (finding.clone(), remedy.clone()))
+            })
+            .next()
     }
 
     /// The worst finding with a remedy that was not tried and can be.

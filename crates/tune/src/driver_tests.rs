@@ -254,6 +254,47 @@ fn one_remedy_uncovers_the_next_and_both_are_kept() {
 }
 
 #[test]
+fn the_same_fault_at_both_ends_is_tried_end_by_end_between_two_diagnoses() {
+    let road = Road::new(|knobs| {
+        let shaped = |end| !knobs[&(end, shaper())].is_null();
+        (178e6, if shaped(End::Here) { 0.020 } else { 0.250 })
+    });
+    let diagnoses = std::cell::Cell::new(0);
+    let mut diagnose = || {
+        diagnoses.set(diagnoses.get() + 1);
+        let both: Vec<Value> = [End::Here, End::Far]
+            .into_iter()
+            .map(|end| {
+                let change = [(end, shaper(), json!(180_000_000))];
+                finding(
+                    "bufferbloat",
+                    "loaded-rtt",
+                    Some(Direction::Upload),
+                    &change,
+                )
+            })
+            .collect();
+        let figures = Figures {
+            upload: Some(178e6),
+            download: Some(178e6),
+            loaded_rtt: Some(0.25),
+        };
+        let findings = if diagnoses.get() == 1 {
+            both
+        } else {
+            Vec::new()
+        };
+        Ok((figures, diagnosis(&findings)))
+    };
+    let options = Options::default();
+    let outcome = drive(&road, "wg0".to_owned(), &options, &mut diagnose, &Quiet).unwrap();
+    assert_eq!(diagnoses.get(), 2);
+    let kept: Vec<bool> = outcome.experiments.iter().map(|one| one.kept).collect();
+    assert_eq!(kept, [true, false], "each is proved by itself");
+    assert_eq!(outcome.stages.len(), 2);
+}
+
+#[test]
 fn what_does_not_help_is_put_back_and_not_tried_again() {
     let road = Road::new(|_| (50e6, 0.002));
     let outcome = tuned(&road, &Options::default()).unwrap();
