@@ -40,6 +40,7 @@ impl Road {
                     mtu(End::Here),
                     mtu(End::Far),
                     ((End::Here, shaper()), json!(null)),
+                    ((End::Far, shaper()), json!(null)),
                 ]
                 .into(),
             ),
