@@ -115,9 +115,12 @@ pub(crate) fn rates_line(evidence: &Evidence, direction: Direction) -> Option<Ev
     ))
 }
 
-/// A shell command with the machine it is for.
+/// A shell command with the machine it is for, as one line: names from outside must not end the comment they stand in.
 pub(crate) fn command(evidence: &Evidence, end: End, text: impl AsRef<str>) -> String {
     format!("{}  # on {}", text.as_ref(), evidence.name(end))
+        .chars()
+        .map(|letter| if letter.is_control() { ' ' } else { letter })
+        .collect()
 }
 
 /// A remedy made of settings, with the same as shell commands; `before` is what each had, for taking it back.

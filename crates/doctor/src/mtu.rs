@@ -4,7 +4,7 @@ use std::net::IpAddr;
 
 use serde_json::json;
 use wirespeed_measure::{Direction, PathMtu, TunnelSweep};
-use wirespeed_settings::Setting;
+use wirespeed_settings::{Setting, shell_word};
 
 use crate::finding::{command, line, rates_line, remedy_of};
 use crate::view::{DIRECTIONS, ENDS, receiver, sender, word};
@@ -263,7 +263,7 @@ pub(crate) fn set_mtu(
         remedy.commands.push(command(
             evidence,
             End::Far,
-            format!("ip link set dev {name} mtu {mtu}"),
+            format!("ip link set dev {} mtu {mtu}", shell_word(name)),
         ));
     }
     remedy

@@ -19,6 +19,7 @@ mod socket_receive_buffer;
 mod sysctl;
 
 pub use error::SettingError;
+pub use shell_word::shell_word;
 
 use serde::{Deserialize, Serialize};
 

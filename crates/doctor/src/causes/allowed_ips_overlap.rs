@@ -6,6 +6,7 @@
 use std::net::IpAddr;
 
 use wirespeed_facts::{Known, Peer, Tunnel};
+use wirespeed_settings::shell_word;
 
 use crate::finding::{Check, Found, Outcome, command, line};
 use crate::view::ENDS;
@@ -261,8 +262,10 @@ fn own_prefix(
             evidence,
             end,
             format!(
-                "wg set {} peer {} allowed-ips {list}",
-                tunnel.name, peer.public_key
+                "wg set {} peer {} allowed-ips {}",
+                shell_word(&tunnel.name),
+                shell_word(&peer.public_key),
+                shell_word(list)
             ),
         )
     };
@@ -277,7 +280,7 @@ fn own_prefix(
         persistence: "`AllowedIPs =` under each [Peer] in the wg-quick file, no prefix twice"
             .to_owned(),
         risk: "takes the prefix from the peer that holds it now".to_owned(),
-        undo: set(&format!("'{}'", peer.allowed_ips.join(","))),
+        undo: set(&peer.allowed_ips.join(",")),
     }
 }
 

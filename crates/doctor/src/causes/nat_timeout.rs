@@ -5,6 +5,7 @@
 
 use wirespeed_facts::{Known, Peer};
 use wirespeed_measure::Direction;
+use wirespeed_settings::shell_word;
 
 use crate::finding::{Check, Found, Outcome, command, line};
 use crate::{End, Evidence, FarKind, Goal, IdleReturn, Remedy, Severity};
@@ -160,7 +161,11 @@ fn keepalive(evidence: &Evidence, end: End, peer: Option<&Peer>) -> Remedy {
         command(
             evidence,
             end,
-            format!("wg set {interface} peer {key} persistent-keepalive {seconds}"),
+            format!(
+                "wg set {} peer {} persistent-keepalive {seconds}",
+                shell_word(interface),
+                shell_word(key)
+            ),
         )
     };
     Remedy {

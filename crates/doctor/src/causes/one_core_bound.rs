@@ -2,6 +2,7 @@
 
 use wirespeed_facts::Implementation;
 use wirespeed_measure::Direction;
+use wirespeed_settings::shell_word;
 
 use super::cpu_saturated::{HEALTHY_RATIO, held_back, machine_name, machines, unknown};
 use crate::cores::{self, Cores};
@@ -224,13 +225,13 @@ fn remedies(evidence: &Evidence, end: End, confined: &[Confined]) -> Vec<Remedy>
             title: "Spread the tunnel's packets over the cores (RPS on the tunnel interface), then the card's queues (RSS over UDP ports)".to_owned(),
             changes: Vec::new(),
             commands: vec![
-                command(evidence, end, format!("echo {mask:x} > /sys/class/net/{}/queues/rx-0/rps_cpus", tunnel.name)),
+                command(evidence, end, format!("echo {mask:x} > /sys/class/net/{}/queues/rx-0/rps_cpus", shell_word(&tunnel.name))),
                 command(evidence, end, "ethtool -N CARD rx-flow-hash udp4 sdfn"),
             ],
             goal: Goal::Goodput,
             persistence: "the same line as PostUp in the wg-quick file".to_owned(),
             risk: "costs throughput where packets are small and cores few: measure before and after".to_owned(),
-            undo: command(evidence, end, format!("echo 0 > /sys/class/net/{}/queues/rx-0/rps_cpus", tunnel.name)),
+            undo: command(evidence, end, format!("echo 0 > /sys/class/net/{}/queues/rx-0/rps_cpus", shell_word(&tunnel.name))),
         });
     }
     remedies.push(Remedy {

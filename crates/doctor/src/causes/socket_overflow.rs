@@ -6,7 +6,7 @@
 use serde_json::json;
 use wirespeed_facts::{Implementation, Tunnel, UdpSocket};
 use wirespeed_measure::{Direction, Via};
-use wirespeed_settings::Setting;
+use wirespeed_settings::{Setting, shell_word};
 
 use crate::finding::{Check, Found, Outcome, command, line, rates_line};
 use crate::view::{DIRECTIONS, ENDS, moved, only, word};
@@ -223,13 +223,16 @@ fn remedies(evidence: &Evidence, end: End, tunnel: &Tunnel, socket: &UdpSocket) 
     let restart = command(
         evidence,
         end,
-        format!("wg-quick down {0} && wg-quick up {0}", tunnel.name),
+        format!(
+            "wg-quick down {0} && wg-quick up {0}",
+            shell_word(&tunnel.name)
+        ),
     );
     vec![
         Remedy {
             title: format!("A receive buffer of {} MiB for this socket, in the running daemon", bytes >> 20),
             changes: vec![Change { end, setting, value: json!(bytes) }],
-            commands: vec![command(evidence, end, format!("wirespeed tune {}  # no shell command reaches a running daemon's socket", tunnel.name))],
+            commands: vec![command(evidence, end, format!("wirespeed tune {}  # no shell command reaches a running daemon's socket", shell_word(&tunnel.name)))],
             goal: Goal::Goodput,
             persistence: "lasts as long as the daemon; for good: the sysctls of the next remedy, or a daemon that sets its own buffers".to_owned(),
             risk: "up to as much memory while packets wait; a longer queue before loss".to_owned(),
