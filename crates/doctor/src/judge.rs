@@ -13,6 +13,9 @@ const UNEXPLAINED: &str = "unexplained";
 /// A tunnel that carries less than this share of bare for sure is slow, whatever the checks say.
 const SLOW_FOR_SURE: f64 = 0.8;
 
+/// An interval of tunnel/bare wider than this leaves open what it is.
+const TOO_WIDE: f64 = 0.4;
+
 /// What the evidence says. Pure: the same evidence always gives the same diagnosis.
 pub fn judge(evidence: &Evidence) -> Diagnosis {
     let mut found: Vec<(f64, Finding)> = Vec::new();
@@ -34,6 +37,7 @@ pub fn judge(evidence: &Evidence) -> Diagnosis {
         );
     }
     if found.is_empty() {
+        not_checked.extend(unsteady(evidence));
         found.extend(unexplained(evidence).map(|one| weighed(one, UNEXPLAINED)));
     }
     set_consequences(evidence, &mut found);
@@ -91,6 +95,27 @@ fn verdict(evidence: &Evidence, findings: &[Finding]) -> Verdict {
     } else {
         Verdict::Unmeasured
     }
+}
+
+/// Directions whose interval reaches from slow to healthy: nothing was found there, but not because all is well for sure.
+fn unsteady(evidence: &Evidence) -> Vec<NotMeasured> {
+    DIRECTIONS
+        .into_iter()
+        .filter_map(|direction| {
+            let comparison = evidence.comparison(direction)?;
+            let (low, high) = (comparison.ratio_low?, comparison.ratio_high?);
+            let too_wide = low < SLOW_FOR_SURE && high >= SLOW_FOR_SURE && high - low > TOO_WIDE;
+            too_wide.then(|| NotMeasured {
+                what: UNEXPLAINED.to_owned(),
+                because: format!(
+                    "{}: the tunnel carries between {} and {} of bare, too unsteady to call it slow or not; measure for longer, or while the machines have nothing else to do",
+                    word(direction),
+                    percent(low),
+                    percent(high)
+                ),
+            })
+        })
+        .collect()
 }
 
 /// A tunnel at less than [`SLOW_FOR_SURE`] of bare is not healthy only because no check knows why.
@@ -194,6 +219,19 @@ mod tests {
         );
         evidence.path_mtu[0] = path_mtu(Direction::Upload, 1400);
         only_finding(&evidence, "mtu-exceeds-path");
+    }
+
+    #[test]
+    fn an_interval_from_slow_to_healthy_is_said_to_be_too_wide() {
+        let mut evidence = healthy();
+        evidence.comparisons[1].ratio_low = Some(0.45);
+        let diagnosis = judge(&evidence);
+        assert_eq!(diagnosis.findings, []);
+        assert!(
+            diagnosis.not_checked[0]
+                .because
+                .starts_with("download: the tunnel carries between 45 % and 97 %")
+        );
     }
 
     #[test]
