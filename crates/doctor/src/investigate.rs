@@ -223,11 +223,10 @@ impl<'a> Driver<'a> {
 
     /// Time for the next of several directions.
     fn left(&self, index: usize, all: usize) -> Duration {
-        let loads = if self.options.quick {
-            self.budget
-        } else {
-            self.budget.mul_f64(0.75)
-        };
+        // The rest is for the longer loads and the trial.
+        let loads = self
+            .budget
+            .mul_f64(if self.options.quick { 0.85 } else { 0.75 });
         loads.saturating_sub(self.begun.elapsed()) / (all - index).max(1) as u32
     }
 
@@ -272,9 +271,15 @@ impl<'a> Driver<'a> {
                     "a longer load of {SOAK_STREAMS} streams, {}",
                     word(*direction)
                 );
-                let left = (directions.len() - index) as f64 * 4.0;
+                let load = self.soak_load(via, *direction);
+                let time = Duration::from_secs_f64(load.warm_up + load.seconds + 1.0);
+                if self.budget.saturating_sub(self.begun.elapsed()) < time {
+                    self.not_measured(&what, "no time was left for it".to_owned());
+                    continue;
+                }
+                let left = (directions.len() - index) as f64 * time.as_secs_f64();
                 self.progress.step(&what, done, left);
-                let sample = self.ends.sample(&self.soak_load(via, *direction));
+                let sample = self.ends.sample(&load);
                 let sample = self.keep(&what, sample)?;
                 self.evidence.soaks.extend(sample.value().cloned());
             }
