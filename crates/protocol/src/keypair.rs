@@ -1,0 +1,402 @@
+//! The keys of one session, and the three sessions a peer may have at once.
+//!
+//! A [`Keypair`] never changes but for its counters, so that any number of threads may seal and open with it:
+//! they share it by `Arc` and hold no lock meanwhile.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use crate::aead::{Key, TAG_BYTES};
+use crate::lock::Locked;
+use crate::message::{DATA_HEADER_BYTES, DATA_OVERHEAD_BYTES, DataHeader};
+use crate::noise::TransportSecrets;
+use crate::replay::{RING_BITS, ReplayWindow};
+use crate::time::Instant;
+
+/// After this many messages new keys are wanted.
+pub const REKEY_AFTER_MESSAGES: u64 = 1 << 60;
+
+/// A counter from here on is neither sent nor taken.
+pub const REJECT_AFTER_MESSAGES: u64 = u64::MAX - RING_BITS;
+
+/// After this time the initiator of a session that sends wants new keys.
+pub const REKEY_AFTER_TIME: Duration = Duration::from_secs(120);
+
+/// Keys older than this are not used.
+pub const REJECT_AFTER_TIME: Duration = Duration::from_secs(180);
+
+/// The keys of one session. They are wiped when the last thread lets go of them.
+pub(crate) struct Keypair {
+    sending: Key,
+    receiving: Key,
+    /// The counter of the next datagram we send.
+    next_counter: AtomicU64,
+    /// Cleared for good when a session may no longer send, though its time isn't over.
+    may_send: AtomicBool,
+    window: Mutex<ReplayWindow>,
+    pub(crate) local_index: u32,
+    remote_index: u32,
+    pub(crate) we_initiated: bool,
+    pub(crate) born: Instant,
+}
+
+impl Keypair {
+    pub(crate) fn new(
+        secrets: &TransportSecrets,
+        we_initiated: bool,
+        local_index: u32,
+        remote_index: u32,
+        born: Instant,
+    ) -> Self {
+        let (sending, receiving) = if we_initiated {
+            (&secrets.from_initiator, &secrets.from_responder)
+        } else {
+            (&secrets.from_responder, &secrets.from_initiator)
+        };
+        Self {
+            sending: Key::new(sending),
+            receiving: Key::new(receiving),
+            next_counter: AtomicU64::new(0),
+            may_send: AtomicBool::new(true),
+            window: Mutex::new(ReplayWindow::new()),
+            local_index,
+            remote_index,
+            we_initiated,
+            born,
+        }
+    }
+
+    /// Whether new datagrams may be sealed with it now.
+    pub(crate) fn may_send(&self, now: Instant) -> bool {
+        self.may_send.load(Ordering::Relaxed) && !now.reached(self.born, REJECT_AFTER_TIME)
+    }
+
+    /// Forbids sending for good.
+    pub(crate) fn stop_sending(&self) {
+        self.may_send.store(false, Ordering::Relaxed);
+    }
+
+    /// Takes `count` counters in a row, of which the first is returned. When not all are left none is taken,
+    /// and the session sends no more.
+    pub(crate) fn reserve(&self, count: u64) -> Option<u64> {
+        let taken = self
+            .next_counter
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |next| {
+                next.checked_add(count)
+                    .filter(|after| *after <= REJECT_AFTER_MESSAGES)
+            });
+        if taken.is_err() {
+            self.stop_sending();
+        }
+        taken.ok()
+    }
+
+    /// Whether its sender should fetch new keys: too many messages, or too old if we are the initiator
+    /// (else both sides would begin at once).
+    pub(crate) fn wants_rekey_when_sending(&self, now: Instant) -> bool {
+        self.may_send.load(Ordering::Relaxed)
+            && (self.next_counter.load(Ordering::Relaxed) > REKEY_AFTER_MESSAGES
+                || self.we_initiated && now.reached(self.born, REKEY_AFTER_TIME))
+    }
+
+    /// Whether the initiator, which only receives, has to fetch new keys before these run out at `age_limit`.
+    pub(crate) fn wants_rekey_when_receiving(&self, now: Instant, age_limit: Duration) -> bool {
+        self.may_send.load(Ordering::Relaxed)
+            && self.we_initiated
+            && now.reached(self.born, age_limit)
+    }
+
+    /// Makes a datagram of `slot`, which holds the plaintext with room for header and tag around it.
+    pub(crate) fn seal(&self, counter: u64, slot: &mut [u8]) {
+        let Some((header, text)) = slot.split_first_chunk_mut::<DATA_HEADER_BYTES>() else {
+            debug_assert!(false, "no room for a header in {} bytes", slot.len());
+            return;
+        };
+        DataHeader {
+            receiver: self.remote_index,
+            counter,
+        }
+        .write(header);
+        self.sending.seal(counter, &[], text);
+    }
+
+    /// Decrypts a datagram in place. Returns its counter, which is not yet checked for replay; `None` when it isn't
+    /// authentic.
+    pub(crate) fn open(&self, datagram: &mut [u8]) -> Option<u64> {
+        let header = DataHeader::parse(datagram)?;
+        let text = &mut datagram[DATA_HEADER_BYTES..];
+        (header.counter < REJECT_AFTER_MESSAGES && self.receiving.open(header.counter, &[], text))
+            .then_some(header.counter)
+    }
+
+    /// Whether datagrams may still be taken.
+    pub(crate) fn may_receive(&self, now: Instant) -> bool {
+        !now.reached(self.born, REJECT_AFTER_TIME)
+    }
+
+    /// Checks counters against the replay window, many under one lock.
+    pub(crate) fn with_window<R>(&self, check: impl FnOnce(&mut ReplayWindow) -> R) -> R {
+        check(&mut self.window.locked())
+    }
+
+    #[cfg(test)]
+    pub(crate) fn set_next_counter(&self, counter: u64) {
+        self.next_counter.store(counter, Ordering::Relaxed);
+    }
+}
+
+/// Where in an opened datagram the plaintext is.
+pub(crate) fn plaintext_range(datagram: &[u8]) -> std::ops::Range<usize> {
+    debug_assert!(datagram.len() >= DATA_OVERHEAD_BYTES);
+    DATA_HEADER_BYTES..datagram.len().saturating_sub(TAG_BYTES)
+}
+
+/// The sessions of a peer.
+///
+/// `current` is what we send with. `next` is a session we responded to: we don't send with it until the initiator
+/// has, because the response may be lost. `previous` is what datagrams still on their way were sealed with.
+#[derive(Default)]
+pub(crate) struct Keypairs {
+    pub(crate) current: Option<Arc<Keypair>>,
+    previous: Option<Arc<Keypair>>,
+    next: Option<Arc<Keypair>>,
+}
+
+impl Keypairs {
+    /// Takes in a new session; returns those that are over.
+    ///
+    /// One thing differs from the kernel's driver: a session we responded to leaves `previous` alone until it is
+    /// confirmed. When both sides had initiated at once, each sends with its own session and `previous` is what the
+    /// other sends with, so dropping it early would lose a round trip's packets at each rekey.
+    #[must_use]
+    pub(crate) fn install(&mut self, new: Arc<Keypair>) -> [Option<Arc<Keypair>>; 2] {
+        if new.we_initiated {
+            let current = self.current.replace(new);
+            let next = self.next.take();
+            // Having answered the peer's handshake, too, we may get datagrams of that session.
+            let (kept, dropped) = match next {
+                Some(next) => (Some(next), current),
+                None => (current, None),
+            };
+            [std::mem::replace(&mut self.previous, kept), dropped]
+        } else {
+            [self.next.replace(new), None]
+        }
+    }
+
+    /// Told of an authentic datagram of `used`. If that confirms `next`, sessions move up; returns what is over then.
+    #[must_use]
+    pub(crate) fn confirm(&mut self, used: &Arc<Keypair>) -> Confirmed {
+        if !self
+            .next
+            .as_ref()
+            .is_some_and(|next| Arc::ptr_eq(next, used))
+        {
+            return Confirmed::No;
+        }
+        let over = std::mem::replace(&mut self.previous, self.current.take());
+        self.current = self.next.take();
+        Confirmed::Yes { over }
+    }
+
+    /// Whether `used` waits for its first datagram.
+    pub(crate) fn awaits(&self, used: &Arc<Keypair>) -> bool {
+        self.next
+            .as_ref()
+            .is_some_and(|next| Arc::ptr_eq(next, used))
+    }
+
+    /// Takes all sessions out.
+    pub(crate) fn clear(&mut self) -> [Option<Arc<Keypair>>; 3] {
+        [self.next.take(), self.previous.take(), self.current.take()]
+    }
+
+    /// Keeps all but `previous` from sending.
+    pub(crate) fn stop_sending(&self) {
+        for keypair in self.current.iter().chain(&self.next) {
+            keypair.stop_sending();
+        }
+    }
+}
+
+/// What became of a session's first authentic datagram.
+pub(crate) enum Confirmed {
+    /// The session was confirmed before.
+    No,
+    /// It has become the current one, and this one is over.
+    Yes { over: Option<Arc<Keypair>> },
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::hash::Secret;
+
+    fn keypair(we_initiated: bool, index: u32) -> Arc<Keypair> {
+        let secrets = TransportSecrets {
+            from_initiator: Secret::new([1; 32]),
+            from_responder: Secret::new([2; 32]),
+        };
+        Arc::new(Keypair::new(
+            &secrets,
+            we_initiated,
+            index,
+            99,
+            Instant::default(),
+        ))
+    }
+
+    fn at(seconds: u64) -> Instant {
+        Instant::from_nanos(seconds * 1_000_000_000)
+    }
+
+    fn indices(keypairs: &Keypairs) -> [Option<u32>; 3] {
+        [&keypairs.previous, &keypairs.current, &keypairs.next]
+            .map(|slot| slot.as_ref().map(|keypair| keypair.local_index))
+    }
+
+    fn over(keypairs: &[Option<Arc<Keypair>>]) -> Vec<u32> {
+        keypairs
+            .iter()
+            .flatten()
+            .map(|keypair| keypair.local_index)
+            .collect()
+    }
+
+    #[test]
+    fn both_roles_fit_together() {
+        let (initiator, responder) = (keypair(true, 1), keypair(false, 2));
+        let mut slot = [7; 16 + 32 + 16];
+        initiator.seal(5, &mut slot);
+        assert!(
+            initiator.open(&mut slot.clone()).is_none(),
+            "not for its sender"
+        );
+        assert_eq!(responder.open(&mut slot), Some(5));
+        assert_eq!(slot[plaintext_range(&slot)], [7; 32]);
+    }
+
+    #[test]
+    fn counters_are_reserved_in_rows_and_never_beyond_the_limit() {
+        let keypair = keypair(true, 1);
+        assert_eq!(keypair.reserve(3), Some(0));
+        assert_eq!(keypair.reserve(1), Some(3));
+        keypair.set_next_counter(REJECT_AFTER_MESSAGES - 2);
+        assert_eq!(keypair.reserve(2), Some(REJECT_AFTER_MESSAGES - 2));
+        assert!(keypair.may_send(at(0)));
+        for _ in 0..3 {
+            assert_eq!(keypair.reserve(u64::MAX), None);
+            assert_eq!(keypair.reserve(1), None);
+        }
+        assert!(!keypair.may_send(at(0)));
+    }
+
+    #[test]
+    fn threads_never_share_a_counter() {
+        let keypair = keypair(true, 1);
+        let mut firsts: Vec<u64> = std::thread::scope(|scope| {
+            let threads: Vec<_> = (0..4)
+                .map(|_| {
+                    scope.spawn(|| {
+                        (0..1_000)
+                            .map(|_| keypair.reserve(7).unwrap())
+                            .collect::<Vec<_>>()
+                    })
+                })
+                .collect();
+            threads
+                .into_iter()
+                .flat_map(|thread| thread.join().unwrap())
+                .collect()
+        });
+        firsts.sort_unstable();
+        assert!(
+            firsts
+                .iter()
+                .enumerate()
+                .all(|(at, first)| *first == at as u64 * 7)
+        );
+    }
+
+    #[test]
+    fn a_counter_at_the_limit_is_not_taken() {
+        let (initiator, responder) = (keypair(true, 1), keypair(false, 2));
+        for (counter, expected) in [
+            (REJECT_AFTER_MESSAGES - 1, Some(REJECT_AFTER_MESSAGES - 1)),
+            (REJECT_AFTER_MESSAGES, None),
+            (u64::MAX, None),
+        ] {
+            let mut slot = [0; 32];
+            initiator.seal(counter, &mut slot);
+            assert_eq!(responder.open(&mut slot), expected);
+        }
+    }
+
+    #[test]
+    fn when_new_keys_are_wanted() {
+        let (initiator, responder) = (keypair(true, 1), keypair(false, 2));
+        assert!(!initiator.wants_rekey_when_sending(at(119)));
+        assert!(initiator.wants_rekey_when_sending(at(120)));
+        assert!(!responder.wants_rekey_when_sending(at(179)));
+        let limit = Duration::from_secs(165);
+        assert!(!initiator.wants_rekey_when_receiving(at(164), limit));
+        assert!(initiator.wants_rekey_when_receiving(at(165), limit));
+        assert!(!responder.wants_rekey_when_receiving(at(179), limit));
+        responder.set_next_counter(REKEY_AFTER_MESSAGES);
+        assert!(!responder.wants_rekey_when_sending(at(0)));
+        responder.set_next_counter(REKEY_AFTER_MESSAGES + 1);
+        assert!(responder.wants_rekey_when_sending(at(0)));
+        assert!(initiator.may_send(at(179)) && initiator.may_receive(at(179)));
+        assert!(!initiator.may_send(at(180)) && !initiator.may_receive(at(180)));
+    }
+
+    #[test]
+    fn an_initiators_sessions_follow_each_other() {
+        let mut keypairs = Keypairs::default();
+        assert!(over(&keypairs.install(keypair(true, 1))).is_empty());
+        assert!(over(&keypairs.install(keypair(true, 2))).is_empty());
+        assert_eq!(over(&keypairs.install(keypair(true, 3))), [1]);
+        assert_eq!(indices(&keypairs), [Some(2), Some(3), None]);
+    }
+
+    #[test]
+    fn a_responders_session_waits_for_its_first_datagram() {
+        let mut keypairs = Keypairs::default();
+        assert!(over(&keypairs.install(keypair(true, 1))).is_empty());
+        let lost = keypair(false, 2);
+        assert!(over(&keypairs.install(Arc::clone(&lost))).is_empty());
+        let second = keypair(false, 3);
+        assert_eq!(
+            over(&keypairs.install(Arc::clone(&second))),
+            [2],
+            "its response was lost"
+        );
+        assert_eq!(indices(&keypairs), [None, Some(1), Some(3)]);
+        assert!(matches!(keypairs.confirm(&lost), Confirmed::No));
+        assert!(keypairs.awaits(&second));
+        assert!(matches!(
+            keypairs.confirm(&second),
+            Confirmed::Yes { over: None }
+        ));
+        assert_eq!(indices(&keypairs), [Some(1), Some(3), None]);
+        assert!(matches!(keypairs.confirm(&second), Confirmed::No));
+        let third = keypair(false, 4);
+        assert!(over(&keypairs.install(Arc::clone(&third))).is_empty());
+        assert_eq!(indices(&keypairs), [Some(1), Some(3), Some(4)]);
+        let Confirmed::Yes { over: gone } = keypairs.confirm(&third) else {
+            panic!("not confirmed");
+        };
+        assert_eq!(gone.unwrap().local_index, 1);
+        assert_eq!(keypairs.clear().iter().flatten().count(), 2);
+    }
+
+    #[test]
+    fn after_initiating_at_once_both_sessions_are_kept() {
+        let mut keypairs = Keypairs::default();
+        let _ = keypairs.install(keypair(true, 1));
+        let _ = keypairs.install(keypair(false, 2));
+        assert_eq!(over(&keypairs.install(keypair(true, 3))), [1]);
+        assert_eq!(indices(&keypairs), [Some(2), Some(3), None]);
+    }
+}

@@ -1,0 +1,290 @@
+//! Datagrams to inner packets.
+//!
+//! ```text
+//! session: by the receiver's index, once a run → Session::open: decryption in place, on any thread
+//!     → accept: replay window, allowed IPs, address, timers; in the order of arrival
+//! ```
+//!
+//! [`Tunnel::open`] is the three in one, over a batch that may mix peers and messages.
+
+use std::net::SocketAddr;
+use std::ops::Range;
+use std::sync::Arc;
+
+use super::{Event, Tunnel, canonical};
+use crate::drops::DropReason;
+use crate::index_table::Indexed;
+use crate::inner::InnerHeader;
+use crate::keypair::{Confirmed, Keypair, plaintext_range};
+use crate::lock::Shared;
+use crate::message::{DataHeader, Kind, kind};
+use crate::peer::{Peer, PeerId};
+use crate::time::Now;
+use crate::timers::REKEY_WHEN_RECEIVING_AFTER;
+
+/// A datagram that came in, in the caller's buffer, where it is decrypted.
+#[derive(Debug)]
+pub struct Incoming<'a> {
+    /// The UDP payload; after opening, the inner packet is in it.
+    pub bytes: &'a mut [u8],
+    /// Who sent it, as the socket says.
+    pub source: SocketAddr,
+    /// What became of it so far.
+    pub verdict: Verdict,
+}
+
+/// What became of a datagram.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// Not looked at.
+    Pending,
+    /// Authentic, but not yet accepted: it may be a replay.
+    Authentic {
+        /// Its number in the session.
+        counter: u64,
+    },
+    /// A message for [`Tunnel::handshake`]; the bytes are untouched.
+    Handshake,
+    /// An inner packet to be delivered.
+    Packet {
+        /// Where in the bytes it is, without padding.
+        range: Range<usize>,
+        /// Who it is from.
+        peer: PeerId,
+    },
+    /// A keepalive: all right, and nothing to deliver.
+    Keepalive,
+    /// Nothing to deliver, for this reason. It is counted.
+    Dropped(DropReason),
+}
+
+impl<'a> Incoming<'a> {
+    /// A datagram nobody looked at.
+    pub const fn new(bytes: &'a mut [u8], source: SocketAddr) -> Self {
+        Self {
+            bytes,
+            source,
+            verdict: Verdict::Pending,
+        }
+    }
+
+    /// The inner packet, if there is one to deliver.
+    pub fn packet(&self) -> Option<&[u8]> {
+        match &self.verdict {
+            Verdict::Packet { range, .. } => self.bytes.get(range.clone()),
+            _ => None,
+        }
+    }
+
+    /// The same, to be changed (ECN).
+    pub fn packet_mut(&mut self) -> Option<&mut [u8]> {
+        match &self.verdict {
+            Verdict::Packet { range, .. } => self.bytes.get_mut(range.clone()),
+            _ => None,
+        }
+    }
+}
+
+/// The session a run of datagrams belongs to.
+#[derive(Clone)]
+pub struct Session {
+    peer: Arc<Peer>,
+    keypair: Arc<Keypair>,
+}
+
+impl Session {
+    /// Who it is with.
+    pub const fn peer(&self) -> &Arc<Peer> {
+        &self.peer
+    }
+
+    /// Decrypts those datagrams of the run in place that are pending and of this session; others are left pending.
+    /// Takes no lock.
+    pub fn open(&self, now: Now, run: &mut [Incoming<'_>]) {
+        let may_receive = self.keypair.may_receive(now.instant);
+        for incoming in run {
+            let ours = incoming.verdict == Verdict::Pending
+                && receiver(incoming.bytes) == Some(self.keypair.local_index);
+            if !ours {
+                continue;
+            }
+            incoming.verdict = if !may_receive {
+                Verdict::Dropped(DropReason::Expired)
+            } else if let Some(counter) = self.keypair.open(incoming.bytes) {
+                Verdict::Authentic { counter }
+            } else {
+                Verdict::Dropped(DropReason::NotAuthentic)
+            };
+        }
+    }
+}
+
+impl Tunnel {
+    /// Judges each datagram of a batch, decrypting data in place; the order stays. Messages of handshakes are marked,
+    /// for [`handshake`](Self::handshake) takes long and may be done elsewhere.
+    pub fn open(&self, now: Now, batch: &mut [Incoming<'_>]) {
+        let mut rest = batch;
+        while let Some(first) = rest.first_mut() {
+            let run = match kind(first.bytes) {
+                Some(Kind::Data) => self.open_run(now, rest),
+                Some(_) => {
+                    first.verdict = Verdict::Handshake;
+                    1
+                }
+                None => {
+                    self.refuse(first, DropReason::Malformed);
+                    1
+                }
+            };
+            rest = &mut rest[run..];
+        }
+    }
+
+    /// The session this datagram is for.
+    pub fn session(&self, datagram: &[u8]) -> Result<Session, DropReason> {
+        let header = DataHeader::parse(datagram).ok_or(DropReason::Malformed)?;
+        match self.indices.get(header.receiver) {
+            Some(Indexed::Session(peer, keypair)) => Ok(Session { peer, keypair }),
+            _ => Err(DropReason::UnknownIndex),
+        }
+    }
+
+    /// Decides on the authentic datagrams of a run, in order: each counter once, inner source addresses only as allowed.
+    /// Drops of the run are counted. Datagrams of other sessions are left as they are.
+    pub fn accept(&self, now: Now, session: &Session, run: &mut [Incoming<'_>]) {
+        let Session { peer, keypair } = session;
+        let ours =
+            |incoming: &&mut Incoming<'_>| receiver(incoming.bytes) == Some(keypair.local_index);
+        keypair.with_window(|window| {
+            for incoming in run.iter_mut().filter(ours) {
+                if let Verdict::Authentic { counter } = incoming.verdict
+                    && !window.accept(counter)
+                {
+                    incoming.verdict = Verdict::Dropped(DropReason::Replayed);
+                }
+            }
+        });
+        let mut bytes = 0;
+        let mut data = false;
+        let mut source = None;
+        {
+            let allowed = self.allowed_ips.reading();
+            for incoming in run.iter_mut().filter(ours) {
+                if let Verdict::Authentic { .. } = incoming.verdict {
+                    bytes += incoming.bytes.len();
+                    source = Some(incoming.source);
+                    let plain = plaintext_range(incoming.bytes);
+                    data |= !plain.is_empty();
+                    incoming.verdict = judge(
+                        &incoming.bytes[plain.clone()],
+                        plain.start,
+                        peer.id,
+                        |address| allowed.look_up(address).map(|(owner, _)| owner),
+                    );
+                }
+                if let Verdict::Dropped(reason) = incoming.verdict {
+                    self.drops.count(reason);
+                }
+            }
+        }
+        if let Some(source) = source.filter(|_| !peer.is_removed()) {
+            peer.roam(canonical(source));
+            peer.count_received(bytes);
+            self.note_received(now, session, data);
+        }
+    }
+
+    /// Opens the datagrams at the front that are for the same session; returns how many.
+    fn open_run(&self, now: Now, batch: &mut [Incoming<'_>]) -> usize {
+        let first = &mut batch[0];
+        let session = match self.session(first.bytes) {
+            Ok(session) => session,
+            Err(reason) => {
+                self.refuse(first, reason);
+                return 1;
+            }
+        };
+        let run = batch
+            .iter()
+            .take_while(|incoming| receiver(incoming.bytes) == Some(session.keypair.local_index))
+            .count();
+        session.open(now, &mut batch[..run]);
+        self.accept(now, &session, &mut batch[..run]);
+        run
+    }
+
+    fn refuse(&self, incoming: &mut Incoming<'_>, reason: DropReason) {
+        incoming.verdict = Verdict::Dropped(reason);
+        self.drops.count(reason);
+    }
+
+    fn note_received(&self, now: Now, session: &Session, data: bool) {
+        let Session { peer, keypair } = session;
+        let confirmed = peer.keypairs.reading().awaits(keypair) && self.confirm(keypair, peer);
+        let rekey = peer
+            .keypairs
+            .reading()
+            .current
+            .as_ref()
+            .is_some_and(|keypair| {
+                keypair.wants_rekey_when_receiving(now.instant, REKEY_WHEN_RECEIVING_AFTER)
+            });
+        self.with_timers(peer, |timers| {
+            if confirmed {
+                timers.handshake_complete();
+            }
+            if rekey {
+                timers.want_last_minute_initiation(now.instant);
+            }
+            timers.received(now.instant);
+            if data {
+                timers.data_received(now.instant);
+            }
+        });
+        if confirmed {
+            peer.handshake_complete(now.wall);
+            self.event(Event::HandshakeComplete(peer.public_key));
+            if peer.has_staged() {
+                self.flush_staged(now, peer);
+            }
+        }
+    }
+
+    /// The first datagram of a session we responded to: now we may send with it, too.
+    fn confirm(&self, keypair: &Arc<Keypair>, peer: &Peer) -> bool {
+        let confirmed = peer.keypairs.writing().confirm(keypair);
+        match confirmed {
+            Confirmed::Yes { over } => {
+                self.indices.remove_sessions(&over);
+                true
+            }
+            Confirmed::No => false,
+        }
+    }
+}
+
+/// What an authentic plaintext is, which begins at `start` of its datagram.
+fn judge(
+    plain: &[u8],
+    start: usize,
+    sender: PeerId,
+    owner: impl FnOnce(std::net::IpAddr) -> Option<PeerId>,
+) -> Verdict {
+    if plain.is_empty() {
+        return Verdict::Keepalive;
+    }
+    let Some(header) = InnerHeader::parse(plain) else {
+        return Verdict::Dropped(DropReason::InnerMalformed);
+    };
+    if owner(header.source) != Some(sender) {
+        return Verdict::Dropped(DropReason::SourceNotAllowed);
+    }
+    Verdict::Packet {
+        range: start..start + header.length,
+        peer: sender,
+    }
+}
+
+fn receiver(datagram: &[u8]) -> Option<u32> {
+    DataHeader::parse(datagram).map(|header| header.receiver)
+}

@@ -1,0 +1,41 @@
+//! Doing what is due.
+
+use std::sync::Arc;
+
+use rand_core::CryptoRng;
+
+use super::{Event, Tunnel};
+use crate::drops::DropReason;
+use crate::peer::Peer;
+use crate::time::Now;
+
+impl Tunnel {
+    /// Does what is due by now. To be called at [`next_deadline`](Self::next_deadline) or later; too early does nothing.
+    pub fn timers(&self, now: Now, rng: &mut dyn CryptoRng) {
+        while let Some(peer) = self.schedule.take_due(now.instant) {
+            self.peer_due(now, &peer, rng);
+        }
+    }
+
+    fn peer_due(&self, now: Now, peer: &Arc<Peer>, rng: &mut dyn CryptoRng) {
+        let due = self.with_timers(peer, |timers| timers.take_due(now.instant));
+        if due.wipe_keys {
+            self.wipe_keys(peer);
+            self.event(Event::KeysWiped(peer.public_key));
+        }
+        if due.give_up {
+            let dropped = peer.take_staged().len();
+            self.drops.add(DropReason::GaveUp, dropped);
+            self.event(Event::GaveUp(peer.public_key));
+        }
+        if due.initiate {
+            if due.suspect_source {
+                self.event(Event::NoAnswer(peer.public_key));
+            }
+            self.send_initiation(now, peer, rng);
+        }
+        if due.keepalive {
+            self.send_keepalive(now, peer);
+        }
+    }
+}
