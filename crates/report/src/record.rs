@@ -199,7 +199,10 @@ pub struct TuneRecord {
 
 impl TuneRecord {
     /// The record of a tune.
-    pub fn new(outcome: Outcome, confirmed: bool) -> Self {
+    pub fn new(mut outcome: Outcome, confirmed: bool) -> Self {
+        if confirmed {
+            outcome.confirm_within = None;
+        }
         Self {
             schema: Schema::of("tune"),
             verdict: outcome.diagnosis.verdict,

@@ -64,24 +64,23 @@ fn headline(outcome: &Outcome, look: &Look) -> String {
         }
         Verdict::Unmeasured => "nothing could be measured".to_owned(),
     };
+    let interface = &outcome.interface;
+    let tried = match outcome.experiments.len() {
+        1 => format!("1 remedy tried on {interface}"),
+        tried => format!("{tried} remedies tried on {interface}"),
+    };
     let (word, text) = match (outcome.experiments.len(), kept) {
         (0, _) => (
             look.bold("nothing tried"),
-            format!("{}: {what_is_left}.", outcome.interface),
+            format!("on {interface}; {what_is_left}."),
         ),
-        (tried, 0) => (
+        (_, 0) => (
             look.warn("nothing kept"),
-            format!(
-                "{}: of {tried} tried; everything is as it was; {what_is_left}.",
-                outcome.interface
-            ),
+            format!("of {tried}: everything is as it was; {what_is_left}."),
         ),
-        (tried, kept) => (
+        (_, kept) => (
             look.good(&format!("{kept} kept")),
-            format!(
-                "{}: of {tried} tried, each proved by a measured gain; {what_is_left}.",
-                outcome.interface
-            ),
+            format!("of {tried}, proved by the measured gain; {what_is_left}."),
         ),
     };
     let indent = columns(&word) + 2;

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use serde::de::DeserializeOwned;
-use wirespeed_report::{DoctorRecord, Look, TestRecord, diff};
+use wirespeed_report::{DoctorRecord, Look, TestRecord, TuneRecord, diff};
 
 fn recorded<T: DeserializeOwned>(name: &str) -> T {
     let path = Path::new(env!("CARGO_MANIFEST_DIR"))
@@ -95,6 +95,31 @@ fn a_diagnosis() {
         let details = wirespeed_report::doctor(&record, "", &Look::new(100, false, true));
         insta::assert_snapshot!(format!("{name}-details"), details);
     }
+}
+
+#[test]
+fn a_tune() {
+    let record: TuneRecord = recorded("tune-black-hole.json");
+    for width in [80, 120] {
+        let text =
+            wirespeed_report::tune(&record, " --far netns:b", &Look::new(width, false, false));
+        assert_fits(&text, width);
+        insta::assert_snapshot!(format!("tune-kept-{width}"), text);
+    }
+    let mut refused = record.clone();
+    for experiment in &mut refused.outcome.experiments {
+        experiment.kept = false;
+        "the interval of the gain does not exclude zero".clone_into(&mut experiment.why);
+    }
+    refused.outcome.kept.clear();
+    refused.outcome.confirm_within = None;
+    refused.outcome.stages.truncate(1);
+    let text = wirespeed_report::tune(&refused, "", &Look::new(80, false, true));
+    assert!(
+        !text.contains("tune undo"),
+        "nothing is there to undo: {text}"
+    );
+    insta::assert_snapshot!("tune-put-back", text);
 }
 
 #[test]
