@@ -1,6 +1,8 @@
 //! What there is: the labs, their hosts, and running something on one of them.
 
-use std::fs;
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::io::{Read, Seek, SeekFrom};
 use std::os::unix::net::UnixStream;
 use std::process::{Command, ExitStatus};
 
@@ -79,15 +81,33 @@ pub fn status(id: &LabId) -> Result<LabStatus, LabError> {
         }
     }
     if lab.delay == DelayMeans::Emulator {
-        let text = fs::read_to_string(state::log_of(id, "emulator")).unwrap_or_default();
-        notes.extend(
-            text.lines()
-                .filter(|l| *l != emulator::READY)
-                .map(|l| format!("road emulator: {l}")),
-        );
+        notes.extend(emulator_says(id));
     }
     Ok(LabStatus { lab, hosts, notes })
 }
+
+/// The last that the road emulator said of each of its devices; its lines count up.
+fn emulator_says(id: &LabId) -> Vec<String> {
+    let mut text = Vec::new();
+    let file = File::open(state::log_of(id, "emulator"));
+    if let Ok(mut file) = file {
+        let length = file.metadata().map_or(0, |meta| meta.len());
+        let _ = file.seek(SeekFrom::Start(length.saturating_sub(LOG_TAIL)));
+        let _ = file.take(LOG_TAIL).read_to_end(&mut text);
+    }
+    let mut last: BTreeMap<String, String> = BTreeMap::new();
+    for line in String::from_utf8_lossy(&text)
+        .lines()
+        .filter(|l| *l != emulator::READY)
+    {
+        let device = line.split(':').next().unwrap_or_default();
+        last.insert(device.to_owned(), format!("road emulator: {line}"));
+    }
+    last.into_values().collect()
+}
+
+/// As much of the emulator's words as is read, in bytes.
+const LOG_TAIL: u64 = 4096;
 
 fn host_status(host: &Host) -> HostStatus {
     let processes = netns::processes(&host.namespace)
