@@ -1,0 +1,11 @@
+//! Evidence, the diagnosis of it, and the plan made of that.
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| {
+    wirespeed_doctor::fuzzing::evidence(data);
+    wirespeed_tune::fuzzing::script(data);
+});
+
+libfuzzer_sys::fuzz_mutator!(|data: &mut [u8], size: usize, max_size: usize, seed: u32| {
+    wirespeed_fuzz::mutate_json(data, size, max_size, seed)
+});

@@ -1,0 +1,6 @@
+//! Files of `/proc`.
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| {
+    wirespeed_facts::fuzzing::proc(data);
+});

@@ -1,0 +1,10 @@
+//! The file of a lab.
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| {
+    wirespeed_lab::fuzzing::lab(data);
+});
+
+libfuzzer_sys::fuzz_mutator!(|data: &mut [u8], size: usize, max_size: usize, seed: u32| {
+    wirespeed_fuzz::mutate_json(data, size, max_size, seed)
+});

@@ -1,0 +1,6 @@
+//! ICMP packets.
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| {
+    wirespeed_measure::fuzzing::echo(data);
+});
