@@ -12,17 +12,17 @@ use std::fmt::Debug;
 
 use netlink_packet_core::{NetlinkDeserializable, NetlinkMessage, NetlinkPayload};
 use netlink_packet_generic::GenlMessage;
-use netlink_packet_generic::ctrl::GenlCtrl;
 use netlink_packet_route::RouteNetlinkMessage;
 use netlink_packet_sock_diag::SockDiagMessage;
 use netlink_packet_wireguard::WireguardMessage;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
+use crate::generic_netlink::Undecoded;
 use crate::links::{qdisc_counters, raw_link};
 use crate::{
-    CoreTime, Counters, EndpointRoute, Known, firewall, host, netlink, offloads, proc_net,
-    proc_stat, processes, routes, sock_diag, softnet, wireguard_kernel, wireguard_uapi,
+    CoreTime, Counters, EndpointRoute, Known, firewall, generic_netlink, host, netlink, offloads,
+    proc_net, proc_stat, processes, routes, sock_diag, softnet, wireguard_kernel, wireguard_uapi,
 };
 
 #[cfg(test)]
@@ -74,12 +74,14 @@ pub fn kernel(input: &[u8]) {
             let device = wireguard_kernel::device(vec![message.payload], NOW);
             travels(&device.peers);
         }),
-        3 => each(datagram, |message: GenlMessage<offloads::Message>| {
-            message.payload.index();
-            message.payload.speed();
-            travels(&message.payload.features());
+        3 => each(datagram, |message: GenlMessage<Undecoded>| {
+            offloads::index(&message.payload);
+            offloads::speed(&message.payload);
+            travels(&offloads::features(&message.payload));
         }),
-        _ => each(datagram, |_: GenlMessage<GenlCtrl>| {}),
+        _ => each(datagram, |message: GenlMessage<Undecoded>| {
+            generic_netlink::family_id(&message.payload);
+        }),
     }
 }
 

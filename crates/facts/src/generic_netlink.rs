@@ -2,13 +2,20 @@
 
 use std::fmt::Debug;
 
-use netlink_packet_core::{Emitable, ParseableParametrized};
-use netlink_packet_generic::ctrl::nlas::GenlCtrlAttrs;
-use netlink_packet_generic::ctrl::{GenlCtrl, GenlCtrlCmd};
+use netlink_packet_core::{
+    DecodeError, DefaultNla, Emitable, NLA_F_NESTED, Nla, NlasIterator, Parseable,
+    ParseableParametrized, parse_u16,
+};
 use netlink_packet_generic::{GenlFamily, GenlHeader, GenlMessage};
 use netlink_sys::protocols::NETLINK_GENERIC;
 
 use crate::netlink::{Netlink, NetlinkError};
+
+/// The family that knows the numbers of the others.
+const GENL_ID_CTRL: u16 = 16;
+const CTRL_CMD_GETFAMILY: u8 = 3;
+const CTRL_ATTR_FAMILY_ID: u16 = 1;
+const CTRL_ATTR_FAMILY_NAME: u16 = 2;
 
 /// One family of generic netlink.
 pub(crate) struct Family {
@@ -21,19 +28,14 @@ impl Family {
     /// the subject in errors.
     pub(crate) fn open(name: &str, what: &'static str) -> Result<Self, NetlinkError> {
         let mut netlink = Netlink::open(NETLINK_GENERIC, what)?;
-        let request = GenlMessage::from_payload(GenlCtrl {
-            cmd: GenlCtrlCmd::GetFamily,
-            nlas: vec![GenlCtrlAttrs::FamilyName(name.to_owned())],
-        });
+        let mut wanted = name.as_bytes().to_vec();
+        wanted.push(0);
+        let attributes = vec![DefaultNla::new(CTRL_ATTR_FAMILY_NAME, wanted)];
+        let request = Undecoded::new(CTRL_CMD_GETFAMILY, attributes);
+        let mut request = GenlMessage::from_payload(request);
+        request.set_resolved_family_id(GENL_ID_CTRL);
         let answer = netlink.get(request)?;
-        answer
-            .payload
-            .nlas
-            .iter()
-            .find_map(|attribute| match attribute {
-                GenlCtrlAttrs::FamilyId(id) => Some(*id),
-                _ => None,
-            })
+        family_id(&answer.payload)
             .map(|id| Self { netlink, id })
             .ok_or_else(|| NetlinkError::Decode {
                 what,
@@ -66,5 +68,73 @@ impl Family {
             .into_iter()
             .map(|answer| answer.payload)
             .collect())
+    }
+}
+
+/// The number of a family in the answer about it.
+pub(crate) fn family_id(answer: &Undecoded) -> Option<u16> {
+    parse_u16(&answer.value(CTRL_ATTR_FAMILY_ID)?).ok()
+}
+
+/// A message of some family: the command and its attributes, none of them decoded further.
+#[derive(Debug)]
+pub(crate) struct Undecoded {
+    command: u8,
+    attributes: Vec<DefaultNla>,
+}
+
+impl Undecoded {
+    pub(crate) fn new(command: u8, attributes: Vec<DefaultNla>) -> Self {
+        Self {
+            command,
+            attributes,
+        }
+    }
+
+    /// The value of the first attribute of this kind.
+    pub(crate) fn value(&self, kind: u16) -> Option<Vec<u8>> {
+        let found = self
+            .attributes
+            .iter()
+            .find(|attribute| attribute.kind() & !NLA_F_NESTED == kind)?;
+        let mut value = vec![0; found.value_len()];
+        found.emit_value(&mut value);
+        Some(value)
+    }
+}
+
+impl GenlFamily for Undecoded {
+    fn family_name() -> &'static str {
+        "any"
+    }
+
+    fn command(&self) -> u8 {
+        self.command
+    }
+
+    fn version(&self) -> u8 {
+        1
+    }
+}
+
+impl Emitable for Undecoded {
+    fn buffer_len(&self) -> usize {
+        self.attributes.as_slice().buffer_len()
+    }
+
+    fn emit(&self, buffer: &mut [u8]) {
+        self.attributes.as_slice().emit(buffer);
+    }
+}
+
+impl ParseableParametrized<[u8], GenlHeader> for Undecoded {
+    fn parse_with_param(buffer: &[u8], header: GenlHeader) -> Result<Self, DecodeError> {
+        let attributes = NlasIterator::new(buffer)
+            .map(|attribute| DefaultNla::parse(&attribute?))
+            .collect::<Result<_, _>>()?;
+        Ok(Self {
+            command: header.cmd,
+            attributes,
+        })
     }
 }

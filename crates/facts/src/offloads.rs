@@ -3,12 +3,10 @@
 use std::collections::BTreeMap;
 
 use netlink_packet_core::{
-    DecodeError, DefaultNla, Emitable, NLA_F_NESTED, NLA_HEADER_SIZE, NlasIterator, Parseable,
-    ParseableParametrized, parse_string, parse_u32,
+    DefaultNla, Emitable, NLA_F_NESTED, NLA_HEADER_SIZE, NlasIterator, parse_string, parse_u32,
 };
-use netlink_packet_generic::{GenlFamily, GenlHeader};
 
-use crate::generic_netlink::Family;
+use crate::generic_netlink::{Family, Undecoded};
 use crate::netlink::NetlinkError;
 
 const ETHTOOL_MSG_LINKMODES_GET: u8 = 4;
@@ -36,10 +34,10 @@ impl Ethtool {
     /// Opens the family and asks for all speeds at once.
     pub(crate) fn open() -> Result<Self, NetlinkError> {
         let mut family = Family::open("ethtool", "speeds and features of links")?;
-        let answers = family.dump(Message::request(ETHTOOL_MSG_LINKMODES_GET, None))?;
+        let answers = family.dump(request(ETHTOOL_MSG_LINKMODES_GET, None))?;
         let speeds = answers
             .iter()
-            .filter_map(|answer| Some((answer.index()?, answer.speed()?)))
+            .filter_map(|answer| Some((index(answer)?, speed(answer)?)))
             .collect();
         Ok(Self { family, speeds })
     }
@@ -52,105 +50,51 @@ impl Ethtool {
     /// Features of a link to on/off. Asked link by link: with their names they are too long for the kernel's
     /// listing of all links.
     pub(crate) fn features(&mut self, index: u32) -> Result<BTreeMap<String, bool>, NetlinkError> {
-        let request = Message::request(ETHTOOL_MSG_FEATURES_GET, Some(index));
-        Ok(self.family.get(request)?.features())
+        let request = request(ETHTOOL_MSG_FEATURES_GET, Some(index));
+        Ok(features(&self.family.get(request)?))
     }
 }
 
-/// A message of the family: the command and its attributes, undecoded.
-#[derive(Debug)]
-pub(crate) struct Message {
-    command: u8,
-    attributes: Vec<DefaultNla>,
+/// A request for one link, or for every one. Without the compact flag features come by name.
+fn request(command: u8, index: Option<u32>) -> Undecoded {
+    let link = index
+        .map(|index| DefaultNla::new(ETHTOOL_A_HEADER_DEV_INDEX, index.to_ne_bytes().to_vec()));
+    let mut header = vec![0; link.as_ref().map_or(0, Emitable::buffer_len)];
+    if let Some(link) = link {
+        link.emit(&mut header);
+    }
+    Undecoded::new(
+        command,
+        vec![DefaultNla::new(ETHTOOL_A_HEADER | NLA_F_NESTED, header)],
+    )
 }
 
-impl Message {
-    /// A request for one link, or for every one. Without the compact flag features come by name.
-    fn request(command: u8, index: Option<u32>) -> Self {
-        let link = index
-            .map(|index| DefaultNla::new(ETHTOOL_A_HEADER_DEV_INDEX, index.to_ne_bytes().to_vec()));
-        let mut header = vec![0; link.as_ref().map_or(0, Emitable::buffer_len)];
-        if let Some(link) = link {
-            link.emit(&mut header);
-        }
-        Self {
-            command,
-            attributes: vec![DefaultNla::new(ETHTOOL_A_HEADER | NLA_F_NESTED, header)],
-        }
-    }
-
-    fn value(&self, kind: u16) -> Option<Vec<u8>> {
-        use netlink_packet_core::Nla as _;
-        let found = self
-            .attributes
-            .iter()
-            .find(|attribute| attribute.kind() & !NLA_F_NESTED == kind)?;
-        let mut value = vec![0; found.value_len()];
-        found.emit_value(&mut value);
-        Some(value)
-    }
-
-    pub(crate) fn index(&self) -> Option<u32> {
-        let header = self.value(ETHTOOL_A_HEADER)?;
-        let index = attribute(&header, ETHTOOL_A_HEADER_DEV_INDEX)?;
-        parse_u32(index).ok()
-    }
-
-    pub(crate) fn speed(&self) -> Option<u64> {
-        let megabits = parse_u32(&self.value(ETHTOOL_A_LINKMODES_SPEED)?).ok()?;
-        (megabits != SPEED_UNKNOWN && megabits != 0).then(|| u64::from(megabits) * 1_000_000)
-    }
-
-    /// "Active" lists only what is on; the set of changeable ones has every feature in its mask, so all names.
-    pub(crate) fn features(&self) -> BTreeMap<String, bool> {
-        let mut features: BTreeMap<String, bool> = self
-            .value(ETHTOOL_A_FEATURES_HW)
-            .map(|set| bits(&set))
-            .unwrap_or_default()
-            .into_keys()
-            .map(|name| (name, false))
-            .collect();
-        if let Some(active) = self.value(ETHTOOL_A_FEATURES_ACTIVE) {
-            features.extend(bits(&active));
-        }
-        features
-    }
+/// Which link an answer is about.
+pub(crate) fn index(answer: &Undecoded) -> Option<u32> {
+    let header = answer.value(ETHTOOL_A_HEADER)?;
+    let index = attribute(&header, ETHTOOL_A_HEADER_DEV_INDEX)?;
+    parse_u32(index).ok()
 }
 
-impl GenlFamily for Message {
-    fn family_name() -> &'static str {
-        "ethtool"
-    }
-
-    fn command(&self) -> u8 {
-        self.command
-    }
-
-    fn version(&self) -> u8 {
-        1
-    }
+/// Speed in bit/s.
+pub(crate) fn speed(answer: &Undecoded) -> Option<u64> {
+    let megabits = parse_u32(&answer.value(ETHTOOL_A_LINKMODES_SPEED)?).ok()?;
+    (megabits != SPEED_UNKNOWN && megabits != 0).then(|| u64::from(megabits) * 1_000_000)
 }
 
-impl Emitable for Message {
-    fn buffer_len(&self) -> usize {
-        self.attributes.as_slice().buffer_len()
+/// "Active" lists only what is on; the set of changeable ones has every feature in its mask, so all names.
+pub(crate) fn features(answer: &Undecoded) -> BTreeMap<String, bool> {
+    let mut features: BTreeMap<String, bool> = answer
+        .value(ETHTOOL_A_FEATURES_HW)
+        .map(|set| bits(&set))
+        .unwrap_or_default()
+        .into_keys()
+        .map(|name| (name, false))
+        .collect();
+    if let Some(active) = answer.value(ETHTOOL_A_FEATURES_ACTIVE) {
+        features.extend(bits(&active));
     }
-
-    fn emit(&self, buffer: &mut [u8]) {
-        self.attributes.as_slice().emit(buffer);
-    }
-}
-
-impl ParseableParametrized<[u8], GenlHeader> for Message {
-    fn parse_with_param(buffer: &[u8], header: GenlHeader) -> Result<Self, DecodeError> {
-        let attributes = NlasIterator::new(buffer)
-            .map(|attribute| DefaultNla::parse(&attribute?))
-            .collect::<Result<_, _>>()?;
-        Ok(Self {
-            command: header.cmd,
-            attributes,
-        })
-    }
+    features
 }
 
 /// Value of the first attribute of this kind.
@@ -188,6 +132,8 @@ fn bits(set: &[u8]) -> BTreeMap<String, bool> {
 
 #[cfg(test)]
 mod tests {
+    use netlink_packet_core::ParseableParametrized;
+    use netlink_packet_generic::GenlHeader;
     use proptest::prelude::*;
 
     use super::*;
@@ -206,10 +152,10 @@ mod tests {
         #[test]
         fn any_bytes_are_refused_or_read(bytes in proptest::collection::vec(any::<u8>(), 0..128)) {
             let header = GenlHeader { cmd: ETHTOOL_MSG_FEATURES_GET, version: 1 };
-            if let Ok(message) = Message::parse_with_param(&bytes, header) {
-                message.features();
-                message.speed();
-                message.index();
+            if let Ok(message) = Undecoded::parse_with_param(&bytes, header) {
+                super::features(&message);
+                speed(&message);
+                index(&message);
             }
         }
     }
