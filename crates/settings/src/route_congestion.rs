@@ -179,7 +179,13 @@ impl Wanted {
                 .get("routes")?
                 .as_object()?
                 .iter()
-                .map(|(route, value)| Some((route.clone(), name(value)?)))
+                .map(|(route, value)| {
+                    // The names this knob gives, and no others, may come near a shell.
+                    let known = route
+                        .bytes()
+                        .all(|byte| byte.is_ascii_alphanumeric() || b" .:/".contains(&byte));
+                    known.then_some((route.clone(), name(value)?))
+                })
                 .collect::<Option<_>>()
                 .map(Self::Each),
             other => name(other).map(Self::All),
