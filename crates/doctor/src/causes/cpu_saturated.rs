@@ -66,6 +66,11 @@ pub(super) fn unknown(evidence: &Evidence) -> Vec<String> {
     if !evidence.loaded() {
         return vec!["no load ran through the tunnel".to_owned()];
     }
+    let says_nothing =
+        |direction| evidence.stalled(direction) || evidence.comparison(direction).is_none();
+    if DIRECTIONS.into_iter().all(says_nothing) {
+        return vec!["the tunnel stalls, so its loads say nothing of the processors".to_owned()];
+    }
     machines(evidence)
         .into_iter()
         .filter(|end| {
