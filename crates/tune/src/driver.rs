@@ -8,7 +8,7 @@ mod record;
 
 use std::time::{Duration, Instant};
 
-use wirespeed_doctor::{Change, Diagnosis, End, Evidence, Finding, Remedy};
+use wirespeed_doctor::{Change, Diagnosis, End, Evidence, Finding, Goal, Remedy};
 use wirespeed_measure::{Direction, Ends, Load, NotMeasured, Progress, Protocol, Sample, Via};
 use wirespeed_settings::Setting;
 
@@ -20,6 +20,9 @@ use crate::{ChangeMade, Experiment, Outcome, PutBack, Stage, TuneError};
 
 /// Overhead of one load: start, end, counters, switch.
 const LOAD_OVERHEAD: f64 = 1.0;
+
+/// Seconds of load, warm-up included, in which a deep queue fills far enough to tell two queues apart.
+const FILLS_A_QUEUE: f64 = 2.0;
 
 /// How a tune is run.
 #[derive(Debug, Clone, PartialEq)]
@@ -173,7 +176,9 @@ impl Tuner<'_> {
                 Some(code) => self.next_of(code, &run.diagnosis),
                 None => self.next(&run.diagnosis),
             };
-            let needed = next.as_ref().map(|(finding, _)| self.seconds_of(finding));
+            let needed = next
+                .as_ref()
+                .map(|(finding, remedy)| self.seconds_of(finding, remedy.goal));
             let affordable = needed.is_none_or(|needed| needed <= self.left());
             let Some((finding, remedy)) = next.filter(|_| affordable) else {
                 if let Some(code) = mended.take() {
@@ -304,11 +309,11 @@ impl Tuner<'_> {
         let decision = loop {
             let taken = trials.len() as u32;
             let mut side = |tuner: &Self, changed: u32| -> Result<Vec<Sample>, TuneError> {
-                tuner.report_pair(finding, taken, changed);
+                tuner.report_pair(finding, remedy.goal, taken, changed);
                 tuner.hands.settle()?;
                 let taken = directions
                     .iter()
-                    .map(|&direction| tuner.hands.sample(&tuner.load(direction)))
+                    .map(|&direction| tuner.hands.sample(&tuner.load(direction, remedy.goal)))
                     .collect::<Result<Vec<_>, _>>()?;
                 samples.extend(taken.iter().cloned());
                 Ok(taken)
@@ -333,7 +338,7 @@ impl Tuner<'_> {
             let enough = taken >= self.options.pairs.max(2);
             let more = decision.open
                 && taken < self.options.pairs_most
-                && self.left() > self.seconds_of_pair(finding);
+                && self.left() > self.seconds_of_pair(finding, remedy.goal);
             if enough && !more {
                 break decision;
             }
@@ -449,26 +454,35 @@ impl Tuner<'_> {
         }
     }
 
-    fn load(&self, direction: Direction) -> Load {
+    fn load(&self, direction: Direction, goal: Goal) -> Load {
         Load {
             via: Via::Tunnel,
             direction,
             protocol: Protocol::Tcp,
             streams: self.options.streams,
-            seconds: self.options.seconds,
+            seconds: self.seconds(goal),
             warm_up: self.options.warm_up,
             congestion_control: None,
             rate: None,
         }
     }
 
-    fn seconds_of_pair(&self, finding: &Finding) -> f64 {
-        let one = self.options.seconds + self.options.warm_up + LOAD_OVERHEAD;
+    /// Seconds measured of one load.
+    fn seconds(&self, goal: Goal) -> f64 {
+        let least = match goal {
+            Goal::Goodput => 0.0,
+            Goal::LoadedRtt => FILLS_A_QUEUE - self.options.warm_up,
+        };
+        self.options.seconds.max(least)
+    }
+
+    fn seconds_of_pair(&self, finding: &Finding, goal: Goal) -> f64 {
+        let one = self.seconds(goal) + self.options.warm_up + LOAD_OVERHEAD;
         one * 2.0 * directions(finding).len() as f64
     }
 
-    fn seconds_of(&self, finding: &Finding) -> f64 {
-        self.seconds_of_pair(finding) * f64::from(self.options.pairs)
+    fn seconds_of(&self, finding: &Finding, goal: Goal) -> f64 {
+        self.seconds_of_pair(finding, goal) * f64::from(self.options.pairs)
     }
 
     fn left(&self) -> f64 {
@@ -485,12 +499,12 @@ impl Tuner<'_> {
     }
 
     /// How far this experiment is, by the sides of its pairs; more pairs than planned are told as they come.
-    fn report_pair(&self, finding: &Finding, taken: u32, changed: u32) {
+    fn report_pair(&self, finding: &Finding, goal: Goal, taken: u32, changed: u32) {
         let pairs = self.options.pairs.max(taken + 1);
         let (done, all) = (f64::from(taken * 2 + changed), f64::from(pairs * 2));
         let side = ["as it was", "changed"][changed as usize];
         let what = format!("{}: pair {} of {pairs}, {side}", finding.code, taken + 1);
-        let left = (all - done) / 2.0 * self.seconds_of_pair(finding);
+        let left = (all - done) / 2.0 * self.seconds_of_pair(finding, goal);
         self.progress.step(&what, done / all, left);
     }
 }

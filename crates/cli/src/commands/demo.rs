@@ -85,22 +85,26 @@ fn show(lab: &Lab, cancelled: &AtomicBool) -> Result<DemoStory, Failure> {
         host: &here.name,
         cancelled,
     };
-    stage.run(&["doctor", "--far", &far_place, "--quick"], &[])?;
-    let record = std::env::temp_dir().join(format!("wirespeed-demo-{}.json", lab.id));
+    let scratch = Scratch::new(lab);
+    let seen = scratch.file("doctor");
+    stage.run(
+        &["doctor", "--far", &far_place, "--quick", "--record", &seen],
+        &[],
+    )?;
+    let record = scratch.file("tune");
     let tuned = stage
         .run(
-            &["tune", "--far", &far_place, "--quick"],
-            &["--output", &record.to_string_lossy()],
+            &["tune", "--far", &far_place, "--quick", "--from", &seen],
+            &["--output", &record],
         )
         .and_then(|()| {
             files::read_json::<TuneRecord>(
-                &record,
+                Path::new(&record),
                 "the record of a tune",
                 "see what tune said above",
             )
         });
-    // Only there when tune came to its end.
-    let _ = std::fs::remove_file(&record);
+    drop(scratch);
     let outcome = tuned?.outcome;
     let tuned = knobs(lab)?;
     stage.run(&["tune", "undo", "--far", &far_place], &[])?;
@@ -145,6 +149,29 @@ fn mtu(outcome: &Outcome, lab: &Lab) -> u32 {
 fn worse_direction(outcome: &Outcome) -> Option<f64> {
     let last = outcome.stages.last()?;
     Some(last.upload?.min(last.download?))
+}
+
+/// Files that the commands of the demonstration hand on; gone with the value.
+struct Scratch(PathBuf);
+
+impl Scratch {
+    fn new(lab: &Lab) -> Self {
+        // Beside the labs' own records: only root writes there.
+        Self(PathBuf::from(format!("/run/wirespeed/demo-{}", lab.id)))
+    }
+
+    fn file(&self, what: &str) -> String {
+        format!("{}-{what}.json", self.0.display())
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        for what in ["doctor", "tune"] {
+            // Only there when the command came to its end.
+            let _ = std::fs::remove_file(self.file(what));
+        }
+    }
 }
 
 /// Runs wirespeed on a host of the lab.

@@ -1,6 +1,6 @@
 //! `wirespeed tune`: remedies as experiments, kept only with proof, and undone.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::builder::PossibleValuesParser;
@@ -15,6 +15,9 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::far::FarOptions;
 use crate::{files, interrupt, numbers, terminal};
+
+/// Seconds after which a recording says too little of the tunnel as it is now.
+const RECORDING_AT_MOST: f64 = 900.0;
 
 /// Mend the tunnel: try the doctor's remedies one at a time, keep what is proved to help, and be able to put
 /// everything back.
@@ -69,6 +72,11 @@ pub(crate) struct Arguments {
     /// What you expect of the line: 300mbit, 1.5gbit.
     #[arg(long, value_name = "RATE", value_parser = numbers::rate)]
     expect: Option<f64>,
+
+    /// Begin with a recording of `wirespeed doctor --record` of this tunnel, at most 15 minutes old, instead of a
+    /// diagnosis.
+    #[arg(long, value_name = "FILE")]
+    from: Option<PathBuf>,
 
     /// Also write the JSON object to a file.
     #[arg(long, value_name = "FILE")]
@@ -128,7 +136,7 @@ fn tune(arguments: &Arguments) -> Result<Exit, Failure> {
     let ends = arguments.far.ends(arguments.interface.as_deref(), &stop)?;
     let defaults = Options::default();
     let (seconds, warm_up) = if arguments.quick {
-        (1.5, 0.5)
+        (0.7, 0.3)
     } else {
         (defaults.seconds, defaults.warm_up)
     };
@@ -140,7 +148,18 @@ fn tune(arguments: &Arguments) -> Result<Exit, Failure> {
         only: arguments.only.clone(),
         ..defaults
     };
-    let mut diagnose = || diagnosis(&ends, arguments, &bar).map_err(stopped_or_failed);
+    let mut recorded = arguments
+        .from
+        .as_deref()
+        .map(|path| recording(path, &ends, arguments.expect))
+        .transpose()?;
+    let mut diagnose = || match recorded.take() {
+        Some(evidence) => {
+            let diagnosis = judge(&evidence);
+            Ok((evidence, diagnosis))
+        }
+        None => diagnosis(&ends, arguments, &bar).map_err(stopped_or_failed),
+    };
     let outcome = wirespeed_tune::tune(&ends, &options, &mut diagnose, &bar)?;
     let confirmed = arguments.yes && outcome.confirm_within.is_some();
     if confirmed {
@@ -222,6 +241,33 @@ fn diagnosis(
     let evidence = investigate(ends, &options, progress)?;
     let diagnosis = judge(&evidence);
     Ok((evidence, diagnosis))
+}
+
+/// A recording that may stand for the first diagnosis: of this tunnel, on this machine, and fresh.
+fn recording(path: &Path, ends: &Ends, expect: Option<f64>) -> Result<Evidence, Failure> {
+    let todo = "record it anew with wirespeed doctor --record FILE, or leave --from away";
+    let mut evidence: Evidence = files::read_json(path, "a recording of wirespeed doctor", todo)?;
+    let refuse = |why: &str| {
+        Failure::here(
+            Exit::Refused,
+            format!("{} can't be where this tune begins: {why}", path.display()),
+            todo,
+        )
+    };
+    let (then, now) = (&evidence.here.host, &ends.here_facts.host);
+    if evidence.interface != ends.interface
+        || evidence.peer.as_ref() != Some(&ends.peer)
+        || then.boot_id != now.boot_id
+        || then.netns != now.netns
+    {
+        return Err(refuse("it is of another tunnel, or of another machine"));
+    }
+    let age = ends.here_facts.taken_at - evidence.here.taken_at;
+    if !(0.0..RECORDING_AT_MOST).contains(&age) {
+        return Err(refuse("it is older than 15 minutes, or from the future"));
+    }
+    evidence.expected_rate = expect.or(evidence.expected_rate);
+    Ok(evidence)
 }
 
 fn stopped_or_failed(error: MeasureError) -> TuneError {
