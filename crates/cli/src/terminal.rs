@@ -8,7 +8,7 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde::Serialize;
 use terminal_size::{Width, terminal_size};
 use wirespeed_measure::Progress;
-use wirespeed_report::Look;
+use wirespeed_report::{Look, clean};
 
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -85,10 +85,10 @@ pub(crate) fn json(value: &impl Serialize) -> Result<String, Failure> {
     }
 }
 
-/// Writes a line to standard error.
+/// Writes a line to standard error. Complaints quote files and other machines, so nothing in them steers the terminal.
 pub(crate) fn complain(text: &str) {
     // Nobody is left to tell when standard error is gone.
-    let _ = writeln!(io::stderr().lock(), "wirespeed: {text}");
+    let _ = writeln!(io::stderr().lock(), "wirespeed: {}", clean(text));
 }
 
 /// A bar with the time left on standard error; silent when that is no terminal or the user wants quiet.

@@ -275,6 +275,19 @@ fn files_that_are_no_records_are_named() {
 }
 
 #[test]
+fn what_a_complaint_quotes_does_not_steer_the_terminal() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let record = directory.path().join("record.json");
+    let steering = r#"{"schema":{"name":"a","version":1},"verdict":"\u001b[2J"}"#;
+    std::fs::write(&record, steering).expect("the file is written");
+    let record = record.to_str().expect("a path in UTF-8");
+    let output = run(&["test", "wg0", "--against", record]);
+    assert_one_sentence(&output);
+    assert!(text(&output.stderr).contains("[2J"));
+    assert!(!output.stderr.contains(&0x1b), "{}", text(&output.stderr));
+}
+
+#[test]
 fn an_agent_whose_client_goes_away_ends() {
     let start = Instant::now();
     let output = Command::new(PROGRAM)

@@ -19,7 +19,7 @@ pub mod units;
 
 pub use demo_text::{DemoStory, demo_begin, demo_end, demo_table};
 pub use doctor_text::doctor;
-pub use look::{Look, sheet};
+pub use look::{Look, clean, sheet};
 pub use page::page;
 pub use record::*;
 pub use test_text::{against, test};

@@ -200,11 +200,18 @@ fn words(text: &str) -> Vec<String> {
     words
 }
 
-/// What came from outside (host names, error texts) shown without control characters.
-pub(crate) fn clean(text: &str) -> String {
+/// What came from outside (host names, error texts) shown without what a terminal would obey: control characters, and
+/// the marks that reorder text.
+pub fn clean(text: &str) -> String {
     text.chars()
-        .map(|c| if c.is_control() && c != '\n' { ' ' } else { c })
+        .map(|c| if steers(c) { ' ' } else { c })
         .collect()
+}
+
+fn steers(c: char) -> bool {
+    let reorders =
+        matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+    (c.is_control() && c != '\n') || reorders
 }
 
 #[cfg(test)]
@@ -241,5 +248,6 @@ mod tests {
     #[test]
     fn control_characters_do_not_reach_the_terminal() {
         assert_eq!(clean("a\u{1b}[31mb\u{7}"), "a [31mb ");
+        assert_eq!(clean("ü\u{202e}"), "ü ");
     }
 }
