@@ -24,7 +24,7 @@ const FULL: f64 = 0.95;
 const ROOM: f64 = 0.7;
 /// The same where the daemon is confined to some of the cores: then room on the others is of no use to it, and
 /// whatever else runs there may use more.
-const ROOM_WHEN_CONFINED: f64 = 0.85;
+const ROOM_WHEN_CONFINED: f64 = 0.9;
 
 fn run(evidence: &Evidence) -> Outcome {
     let mut outcome = Outcome {
