@@ -9,6 +9,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Debug;
+use std::hint::black_box;
 
 use netlink_packet_core::{NetlinkDeserializable, NetlinkMessage, NetlinkPayload};
 use netlink_packet_generic::GenlMessage;
@@ -75,12 +76,12 @@ pub fn kernel(input: &[u8]) {
             travels(&device.peers);
         }),
         3 => each(datagram, |message: GenlMessage<Undecoded>| {
-            offloads::index(&message.payload);
-            offloads::speed(&message.payload);
+            black_box(offloads::index(&message.payload));
+            black_box(offloads::speed(&message.payload));
             travels(&offloads::features(&message.payload));
         }),
         _ => each(datagram, |message: GenlMessage<Undecoded>| {
-            generic_netlink::family_id(&message.payload);
+            black_box(generic_netlink::family_id(&message.payload));
         }),
     }
 }
@@ -156,8 +157,8 @@ pub fn proc(text: &[u8]) {
     travels(&cores);
     travels(&softnet::parse(&text));
     travels(&processes::process_time(&text, 100.0));
-    host::field(&text, &["model name", "Model"]);
-    host::has_net_admin(&text);
+    black_box(host::field(&text, &["model name", "Model"]));
+    black_box(host::has_net_admin(&text));
 }
 
 /// What one machine says, another must be able to read.

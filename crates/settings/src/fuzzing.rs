@@ -7,6 +7,8 @@
     reason = "a panic is what the caller looks for"
 )]
 
+use std::hint::black_box;
+
 use crate::shell_word::shell_word;
 use crate::{Setting, Value, egress_shaper, link, netlink, route_congestion};
 
@@ -18,9 +20,9 @@ mod replay;
 pub fn kernel(datagram: &[u8]) {
     for (kind, _, body) in netlink::Messages(datagram) {
         // The end of an answer is understood or not, and never a panic.
-        let _end = netlink::end_of_answer(kind, body);
-        link::parse(body);
-        egress_shaper::parse_root(body);
+        let _end = black_box(netlink::end_of_answer(kind, body));
+        black_box(link::parse(body));
+        black_box(egress_shaper::parse_root(body));
         route_congestion::exercise(body);
     }
 }
