@@ -17,8 +17,6 @@ pub(crate) enum Exit {
     Refused,
     /// Ctrl-C or a request to end.
     Interrupted,
-    /// What a program run on the user's behalf ended with (`lab exec`).
-    Other(u8),
 }
 
 impl From<Exit> for ExitCode {
@@ -30,7 +28,6 @@ impl From<Exit> for ExitCode {
             Exit::Unmeasured => 3,
             Exit::Refused => 4,
             Exit::Interrupted => 130,
-            Exit::Other(code) => code,
         })
     }
 }

@@ -43,11 +43,6 @@ pub(crate) fn flag_when_put_back() -> Result<Arc<AtomicBool>, Failure> {
     Ok(flag)
 }
 
-/// For a program that got the same request from the terminal: waits for it to end.
-pub(crate) fn leave_to_child() -> Result<(), Failure> {
-    on_request(|| {})
-}
-
 fn on_request(first: impl Fn() + Send + 'static) -> Result<(), Failure> {
     let requests = AtomicU32::new(0);
     ctrlc::set_handler(move || {

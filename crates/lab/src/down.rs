@@ -22,7 +22,7 @@ pub fn down(id: &LabId) -> Result<(), LabError> {
     remove(id)
 }
 
-/// Removes every lab whose maker died before it was ready. Returns which, and what went wrong with those that stay.
+/// Removes every lab whose maker died before it was ready, or that was to end with its maker. Returns which, and what went wrong with those that stay.
 pub fn remove_left_behind() -> Vec<(LabId, Result<(), LabError>)> {
     let left_behind = |id: &LabId| {
         state::read(id).is_none_or(|lab| lab.left_behind()) && state::file_of(id).exists()

@@ -27,6 +27,9 @@ pub struct Lab {
     pub phase: Phase,
     /// The process that makes it (or made it).
     pub owner: Owner,
+    /// Does it end with that process, also once it is ready?
+    #[serde(default)]
+    pub with_owner: bool,
     /// Seconds since the Unix epoch.
     pub created_at: f64,
     /// What was asked for.
@@ -129,6 +132,7 @@ impl Lab {
             id: id.clone(),
             phase: Phase::Building,
             owner: Owner::this(),
+            with_owner: false,
             created_at: SystemTime::now()
                 .duration_since(UNIX_EPOCH)
                 .map_or(0.0, |d| d.as_secs_f64()),
@@ -140,9 +144,9 @@ impl Lab {
         }
     }
 
-    /// Was it left behind half made by a process that is no more?
+    /// Was it left behind by a process that is no more: half made, or one that was to end with it?
     pub fn left_behind(&self) -> bool {
-        self.phase == Phase::Building && !self.owner.alive()
+        (self.phase == Phase::Building || self.with_owner) && !self.owner.alive()
     }
 
     /// A host by its name.

@@ -1,10 +1,11 @@
 //! What there is: the labs, their hosts, and running something on one of them.
 
 use std::collections::BTreeMap;
+use std::convert::Infallible;
 use std::fs::{self, File};
 use std::io::{Read, Seek, SeekFrom};
 use std::os::unix::net::UnixStream;
-use std::process::{Command, ExitStatus};
+use std::os::unix::process::CommandExt;
 
 use serde::Serialize;
 
@@ -61,8 +62,7 @@ pub fn status(id: &LabId) -> Result<LabStatus, LabError> {
     let lab = get(id)?;
     let mut notes = lab.notes.clone();
     if lab.left_behind() {
-        notes
-            .push("its maker died before it was ready; `wirespeed lab down` removes it".to_owned());
+        notes.push("its maker died and left it behind; `wirespeed lab down` removes it".to_owned());
     }
     let hosts: Vec<HostStatus> = lab.hosts.iter().map(host_status).collect();
     for host in &hosts {
@@ -124,14 +124,17 @@ fn host_status(host: &Host) -> HostStatus {
     }
 }
 
-/// Runs a command on a host of a lab, with this process's input and output.
-pub fn exec(lab: &Lab, host: &str, command: &[String]) -> Result<ExitStatus, LabError> {
+/// Becomes a command on a host of a lab: this process, its input, output and signals are the command's from then on.
+///
+/// # Errors
+/// It only returns when it could not.
+pub fn exec(lab: &Lab, host: &str, command: &[String]) -> Result<Infallible, LabError> {
     let host = lab.host(host)?;
     let line: Vec<&str> = command.iter().map(String::as_str).collect();
-    let mut child: Command = Runner::new(&lab.id).in_host(&host.name, &line);
-    child.status().map_err(|e| LabError::Command {
+    let why = Runner::new(&lab.id).in_host(&host.name, &line).exec();
+    Err(LabError::Command {
         step: format!("on {}", host.name),
         command: command.join(" "),
-        why: e.to_string(),
+        why: why.to_string(),
     })
 }

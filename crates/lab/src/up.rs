@@ -40,6 +40,8 @@ pub struct UpOptions {
     pub cancelled: Option<Arc<AtomicBool>>,
     /// Told what is being done, one short line per step.
     pub progress: Option<Progress>,
+    /// Does the lab end with this process? Then it counts as left behind once this process has died, also when it was ready.
+    pub with_owner: bool,
 }
 
 /// Is told each step as it begins.
@@ -85,12 +87,16 @@ pub fn up(scenario: &Scenario, options: &UpOptions) -> Result<Lab, LabError> {
 /// Takes an identifier: the lab's file is on disk before anything is made.
 fn reserve(scenario: &Scenario, options: &UpOptions) -> Result<Lab, LabError> {
     let _lock = state::lock()?;
+    let new = |id: &LabId| Lab {
+        with_owner: options.with_owner,
+        ..Lab::new(id, scenario)
+    };
     if let Some(id) = &options.id {
-        let lab = Lab::new(id, scenario);
+        let lab = new(id);
         return lab.create().map(|()| lab);
     }
     loop {
-        let lab = Lab::new(&LabId::random(), scenario);
+        let lab = new(&LabId::random());
         match lab.create() {
             Err(LabError::Taken(_)) => {}
             other => return other.map(|()| lab),

@@ -104,7 +104,7 @@ fn killed_at_any_moment_nothing_is_left() {
     for round in 0..20_u32 {
         let id = LabId::random();
         let _cleaner = Cleaner(id.clone());
-        let mut maker = start_maker(&id);
+        let mut maker = start(&id, "be_the_maker");
         // Past the start of the program, then evenly over the time that `up` takes.
         thread::sleep(
             Duration::from_millis(5)
@@ -128,9 +128,9 @@ fn killed_at_any_moment_nothing_is_left() {
     }
 }
 
-fn start_maker(id: &LabId) -> Child {
+fn start(id: &LabId, role: &str) -> Child {
     Command::new(std::env::current_exe().unwrap())
-        .args(["--ignored", "--exact", "be_the_maker"])
+        .args(["--ignored", "--exact", role])
         .env(ROLE, format!("maker {id}"))
         .stdout(Stdio::null())
         .stderr(Stdio::null())
@@ -141,11 +141,52 @@ fn start_maker(id: &LabId) -> Child {
 #[test]
 #[ignore = "started by the test that kills it"]
 fn be_the_maker() {
-    if let Some(id) = std::env::var(ROLE)
-        .ok()
-        .and_then(|r| r.strip_prefix("maker ")?.parse().ok())
-    {
+    if let Some(id) = maker_of() {
         up(&shipped("healthy-site"), &options(&id)).unwrap();
+    }
+}
+
+/// The lab that this process is to make, when it is a maker.
+fn maker_of() -> Option<LabId> {
+    let role = std::env::var(ROLE).ok()?;
+    role.strip_prefix("maker ")?.parse().ok()
+}
+
+#[test]
+fn one_that_ends_with_its_maker_is_left_behind_when_that_dies() {
+    if skipped("one_that_ends_with_its_maker_is_left_behind_when_that_dies") {
+        return;
+    }
+    let id = LabId::random();
+    let _cleaner = Cleaner(id.clone());
+    let mut maker = start(&id, "be_the_owner");
+    let is_up = || {
+        list()
+            .iter()
+            .any(|lab| lab.id == id && lab.phase == Phase::Up)
+    };
+    while !is_up() {
+        assert!(maker.try_wait().unwrap().is_none(), "the maker has ended");
+        thread::sleep(Duration::from_millis(20));
+    }
+    remove_left_behind();
+    assert!(is_up(), "its maker lives");
+    maker.kill().unwrap();
+    maker.wait().unwrap();
+    remove_left_behind();
+    assert_eq!(left_of(&id), Vec::<String>::new());
+}
+
+#[test]
+#[ignore = "started by the test that kills it"]
+fn be_the_owner() {
+    if let Some(id) = maker_of() {
+        let options = wirespeed_lab::UpOptions {
+            with_owner: true,
+            ..options(&id)
+        };
+        up(&shipped("healthy"), &options).unwrap();
+        thread::sleep(Duration::from_secs(60));
     }
 }
 

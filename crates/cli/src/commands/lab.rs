@@ -1,6 +1,5 @@
 //! `wirespeed lab`: practice roads in network namespaces.
 
-use std::os::unix::process::ExitStatusExt;
 use std::sync::Arc;
 
 use clap::{Args, Subcommand};
@@ -130,7 +129,7 @@ fn down(labs: &[LabId], all: bool) -> Result<Exit, Failure> {
     for (id, result) in wirespeed_lab::remove_left_behind() {
         match result {
             Ok(()) => terminal::complain(&format!(
-                "lab {id}, left half made by a process that died, is gone"
+                "lab {id}, left behind by a process that died, is gone"
             )),
             Err(error) => first_failure = first_failure.or(Some(error)),
         }
@@ -175,8 +174,8 @@ fn list(output: &Output) -> Result<Exit, Failure> {
     out.push_str("\nLabs on this machine:\n\n");
     for lab in &labs {
         let state = match lab.phase {
+            _ if lab.left_behind() => "left behind; wirespeed lab down removes it",
             Phase::Up => "up",
-            Phase::Building if lab.left_behind() => "left half made; wirespeed lab down removes it",
             Phase::Building => "being made",
         };
         out.push_str(&look.entry(
@@ -204,13 +203,7 @@ fn status(lab: Option<&LabId>, output: &Output) -> Result<Exit, Failure> {
 
 fn exec(lab: Option<&LabId>, host: &str, command: &[String]) -> Result<Exit, Failure> {
     let lab = only(lab)?;
-    interrupt::leave_to_child()?;
-    let status = wirespeed_lab::exec(&lab, host, command)?;
-    let code = status
-        .code()
-        .or_else(|| status.signal().map(|signal| 128 + signal))
-        .unwrap_or(1);
-    Ok(Exit::Other(u8::try_from(code).unwrap_or(1)))
+    match wirespeed_lab::exec(&lab, host, command)? {}
 }
 
 /// The lab that is meant: the named one, or the only one.
