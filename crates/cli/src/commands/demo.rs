@@ -2,6 +2,7 @@
 //!
 //! It runs the commands that a user would type and shows each; nothing here measures or changes anything itself.
 
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::Arc;
@@ -9,6 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use clap::Args;
+use rustix::process::{Pid, Signal, kill_process};
 use wirespeed_facts::{Facts, Known, Scope};
 use wirespeed_lab::{Lab, LabId, UpOptions};
 use wirespeed_reach::{Machine, OpenOptions, Place};
@@ -25,6 +27,9 @@ const ENOUGH: f64 = 0.9;
 
 /// How long a machine may take to say how its knobs are.
 const FACTS_WITHIN: Duration = Duration::from_secs(10);
+
+/// How often a command is asked whether it has ended.
+const LOOK_EVERY: Duration = Duration::from_millis(20);
 
 /// The scenario: a narrow road that loses ICMP errors, small socket buffers, a deep queue.
 const SCENARIO: &str = "demo";
@@ -45,6 +50,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
     let options = UpOptions {
         id: arguments.name.clone(),
         cancelled: Some(Arc::clone(&cancelled)),
+        with_owner: true,
         ..UpOptions::default()
     };
     terminal::print(&format!("$ wirespeed lab up {SCENARIO}\n"))?;
@@ -190,8 +196,15 @@ impl Stage<'_> {
             self.host,
             arguments.join(" ")
         ))?;
+        let not_run = |error: std::io::Error| {
+            Failure::here(
+                Exit::Unmeasured,
+                format!("wirespeed could not be started: {error}"),
+                "try again",
+            )
+        };
         let program: PathBuf = OpenOptions::default().program;
-        let status = Command::new(&program)
+        let mut child = Command::new(&program)
             .args([
                 "lab",
                 "exec",
@@ -204,15 +217,23 @@ impl Stage<'_> {
             .args(arguments)
             .args(unshown)
             .stdin(Stdio::null())
-            .status()
-            .map_err(|error| {
-                Failure::here(
-                    Exit::Unmeasured,
-                    format!("wirespeed could not be started: {error}"),
-                    "try again",
-                )
-            })?;
-        if self.cancelled.load(Ordering::SeqCst) {
+            // Ctrl-C reaches this process alone, which passes on one request to end and no second one.
+            .process_group(0)
+            .spawn()
+            .map_err(not_run)?;
+        let mut asked_to_end = false;
+        let status = loop {
+            if let Some(status) = child.try_wait().map_err(not_run)? {
+                break status;
+            }
+            if self.cancelled.load(Ordering::SeqCst) && !asked_to_end {
+                asked_to_end = true;
+                // `lab exec` becomes the command, so this is the command itself; it puts back what it changed.
+                let _ended_meanwhile = kill_process(Pid::from_child(&child), Signal::TERM);
+            }
+            std::thread::sleep(LOOK_EVERY);
+        };
+        if asked_to_end || self.cancelled.load(Ordering::SeqCst) {
             return Err(Failure::interrupted());
         }
         match status.code() {
