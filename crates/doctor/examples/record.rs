@@ -8,6 +8,7 @@
 
 use std::error::Error;
 use std::io;
+use std::net::IpAddr;
 use std::time::Instant;
 
 use wirespeed_doctor::{Evidence, Options, investigate, judge};
@@ -132,7 +133,11 @@ fn clean(mut evidence: Evidence) -> Result<String, Box<dyn Error>> {
     let names = [
         (Some(&evidence.interface), "wg0"),
         (evidence.far_interface.as_ref(), "wg1"),
-        (Some(&evidence.far_name), "server"),
+        // An address is also in the facts, where it has to stay one.
+        (
+            Some(&evidence.far_name).filter(|name| name.parse::<IpAddr>().is_err()),
+            "server",
+        ),
     ];
     for (name, then) in names
         .into_iter()
