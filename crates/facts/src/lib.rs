@@ -39,4 +39,5 @@ mod wireguard_uapi;
 pub use counters::*;
 pub use known::Known;
 pub use model::*;
+pub use routes::way_to;
 pub use snapshot::{counters, snapshot};

@@ -8,7 +8,7 @@ use netlink_packet_route::route::{
 };
 use netlink_packet_route::{AddressFamily, RouteNetlinkMessage};
 
-use crate::links::RawLink;
+use crate::links::{self, RawLink};
 use crate::netlink::{Netlink, NetlinkError};
 use crate::{EndpointRoute, Known, Tunnel};
 
@@ -40,6 +40,20 @@ pub(crate) fn of_tunnels(
         .collect()
 }
 
+/// The way the calling thread's network namespace would take to `to` now, for packets with the firewall mark `mark`
+/// (0 = none). Where there is none, the interface is unknown and says why.
+pub fn way_to(to: IpAddr, mark: u32) -> EndpointRoute {
+    let mut netlink = links::open();
+    let found = netlink.as_mut().map(|netlink| {
+        let links = links::links(netlink).unwrap_or_default();
+        route(netlink, to, false, mark, &links)
+    });
+    found.unwrap_or_else(|error| EndpointRoute {
+        interface: Known::because(error.to_string()),
+        ..unknown_route(to, false)
+    })
+}
+
 fn first_single_address(prefixes: &[String]) -> Option<IpAddr> {
     prefixes.iter().find_map(|prefix| {
         let (address, length) = prefix.split_once('/')?;
@@ -56,15 +70,7 @@ fn route(
     mark: u32,
     links: &[RawLink],
 ) -> EndpointRoute {
-    let mut route = EndpointRoute {
-        to,
-        inside,
-        interface: Known::because("the kernel's answer names no interface"),
-        gateway: None,
-        source: None,
-        mtu: None,
-        congestion_control: None,
-    };
+    let mut route = unknown_route(to, inside);
     let attributes = match ask(netlink, to, mark, RouteFlags::empty()) {
         Ok(attributes) => attributes,
         Err(error) => {
@@ -83,6 +89,18 @@ fn route(
         });
     }
     route
+}
+
+fn unknown_route(to: IpAddr, inside: bool) -> EndpointRoute {
+    EndpointRoute {
+        to,
+        inside,
+        interface: Known::because("the kernel's answer names no interface"),
+        gateway: None,
+        source: None,
+        mtu: None,
+        congestion_control: None,
+    }
 }
 
 fn ask(
@@ -170,8 +188,8 @@ mod tests {
 
     #[test]
     fn the_way_to_oneself_is_the_loopback() {
-        let mut netlink = crate::links::open().unwrap();
-        let links = crate::links::links(&mut netlink).unwrap();
+        let mut netlink = links::open().unwrap();
+        let links = links::links(&mut netlink).unwrap();
         if !links.iter().any(|link| link.name == "lo" && link.up) {
             return;
         }
@@ -180,6 +198,7 @@ mod tests {
         assert_eq!(route.interface, Known::Value("lo".to_owned()));
         assert_eq!(route.source, Some(to));
         assert!(route.mtu.is_some());
+        assert_eq!(way_to(to, 0), route);
     }
 
     #[test]

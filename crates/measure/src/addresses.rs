@@ -225,7 +225,7 @@ fn far_addresses(
 ) -> (Option<IpAddr>, Option<IpAddr>) {
     // An iperf3 server may have been named by its address inside the tunnel.
     let (iperf3_inside, iperf3_outside) = match wanted.iperf3_address {
-        Some(address) if own_address(peer, address) => (Some(address), None),
+        Some(address) if goes_inside(peer, address) => (Some(address), None),
         other => (None, other),
     };
     let endpoint = peer.endpoint.map(|endpoint| endpoint.ip());
@@ -317,6 +317,15 @@ fn allowed(peer: &Peer, address: IpAddr) -> bool {
 fn own_address(peer: &Peer, address: IpAddr) -> bool {
     let mut prefixes = peer.allowed_ips.iter().filter_map(|text| prefix(text));
     prefixes.any(|(network, length)| length > 0 && contains((network, length), address))
+}
+
+/// Where everything is allowed, only the endpoint itself is outside.
+fn goes_inside(peer: &Peer, address: IpAddr) -> bool {
+    own_address(peer, address)
+        || allowed(peer, address)
+            && peer
+                .endpoint
+                .is_some_and(|endpoint| endpoint.ip() != address)
 }
 
 /// The first allowed IP that is one address and no network.

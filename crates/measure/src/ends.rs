@@ -11,6 +11,7 @@ use wirespeed_reach::{Machine, Pending};
 
 use crate::addresses::{self, Wanted};
 use crate::operations::{COUNTERS, SNAPSHOT, STOP};
+use crate::outside::{self, Outside};
 use crate::{MeasureError, Stop, Via};
 
 /// How long a snapshot of a machine may take.
@@ -68,6 +69,12 @@ pub struct Ends {
     pub tunnel_address: Option<IpAddr>,
     /// Our address outside the tunnel as the far end can reach it; `None` behind address translation.
     pub here_bare_address: Option<IpAddr>,
+    /// Interface that our sockets must be bound to so that what they send outside stays there; `None` = it does anyhow.
+    pub here_bare_device: Option<String>,
+    /// The same at the far end.
+    pub far_bare_device: Option<String>,
+    /// Why nothing we send can stay outside the tunnel, where that is so.
+    pub never_outside: Option<String>,
     /// Our address inside the tunnel.
     pub here_tunnel_address: Option<IpAddr>,
     /// Our address and port as the far end's WireGuard sees them, when the address is none of ours: there is
@@ -133,7 +140,7 @@ impl Ends {
             interface,
             overrides,
         })?;
-        Ok(Self {
+        let mut ends = Self {
             here,
             far,
             interface: found.interface,
@@ -142,12 +149,52 @@ impl Ends {
             bare_address: found.bare_address,
             tunnel_address: found.tunnel_address,
             here_bare_address: found.here_bare_address,
+            here_bare_device: None,
+            far_bare_device: None,
+            never_outside: None,
             here_tunnel_address: found.here_tunnel_address,
             translated_to: found.translated_to,
             here_facts,
             far_facts,
             stop,
-        })
+        };
+        ends.stay_outside()?;
+        Ok(ends)
+    }
+
+    /// Sees to it that what is sent outside does not go through the tunnel itself.
+    fn stay_outside(&mut self) -> Result<(), MeasureError> {
+        let mut ways = Vec::new();
+        if let Some(to) = self.bare_address {
+            let way = outside::find(&self.here, &self.here_facts, &self.interface, to)?;
+            ways.push((self.here.name().to_owned(), to, way, true));
+        }
+        if let (Some(far), Some(facts), Some(interface), Some(to)) = (
+            self.far.machine(),
+            &self.far_facts,
+            &self.far_interface,
+            self.here_bare_address,
+        ) {
+            let way = outside::find(far, facts, interface, to)?;
+            ways.push((far.name().to_owned(), to, way, false));
+        }
+        for (machine, to, way, from_here) in ways {
+            match way {
+                Outside::Anyhow => {}
+                Outside::By(device) if from_here => self.here_bare_device = Some(device),
+                Outside::By(device) => self.far_bare_device = Some(device),
+                Outside::Never => {
+                    self.never_outside = Some(format!(
+                        "all that {machine} sends to {to} goes through a tunnel itself; give another --bare-address, or a route of its own to {to} there"
+                    ));
+                }
+            }
+        }
+        if self.never_outside.is_some() {
+            self.bare_address = None;
+            self.here_bare_address = None;
+        }
+        Ok(())
     }
 
     /// The far machine, when wirespeed runs there.
@@ -175,7 +222,9 @@ impl Ends {
             Via::Bare => (
                 self.bare_address,
                 "the far end's address outside",
-                "the peer has no endpoint and the far end could not tell; give --bare-address",
+                self.never_outside.as_deref().unwrap_or(
+                    "the peer has no endpoint and the far end could not tell; give --bare-address",
+                ),
             ),
             Via::Tunnel => (
                 self.tunnel_address,
@@ -189,6 +238,16 @@ impl Ends {
             interface: self.interface.clone(),
             because: because.to_owned(),
         })
+    }
+
+    /// Interface our sockets must be bound to on this way.
+    pub(crate) fn here_device(&self, via: Via) -> Option<String> {
+        self.here_bare_device.clone().filter(|_| via == Via::Bare)
+    }
+
+    /// The same for the far end's sockets.
+    pub(crate) fn far_device(&self, via: Via) -> Option<String> {
+        self.far_bare_device.clone().filter(|_| via == Via::Bare)
     }
 
     /// Facts of both ends now (the far end's where wirespeed runs there).

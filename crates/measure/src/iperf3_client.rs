@@ -35,6 +35,8 @@ pub(crate) struct Iperf3Run {
     pub(crate) congestion_control: Option<String>,
     /// Seconds iperf3 may need beyond the load itself, to connect and to exchange results.
     pub(crate) grace: f64,
+    /// Leave by this interface only.
+    pub(crate) device: Option<String>,
     /// Echo requests to this address, so many seconds apart, while the load runs.
     pub(crate) echo: Option<(IpAddr, f64)>,
 }
@@ -70,7 +72,10 @@ pub(crate) fn run(
     let over = AtomicBool::new(false);
     thread::scope(|scope| {
         let echoes = run.echo.map(|(to, interval)| {
-            let train = beside(to, interval, limit);
+            let train = EchoTrain {
+                interface: run.device.clone(),
+                ..beside(to, interval, limit)
+            };
             let over = &over;
             scope.spawn(move || echo::run(&train, &|| !over.load(Ordering::SeqCst)))
         });
@@ -131,6 +136,9 @@ fn arguments(run: &Iperf3Run) -> Vec<String> {
         // UDP without a rate would be 1 Mbit/s; 0 is unlimited.
         give("-b", run.rate_per_stream.unwrap_or(0).to_string());
     }
+    if let Some(device) = &run.device {
+        give("--bind-dev", device.clone());
+    }
     if let Some(name) = &run.congestion_control {
         give("-C", name.clone());
     }
@@ -168,6 +176,7 @@ mod tests {
             rate_per_stream: None,
             congestion_control: None,
             grace: 3.0,
+            device: None,
             echo: None,
         }
     }
@@ -187,12 +196,13 @@ mod tests {
             reverse: true,
             rate_per_stream: Some(5_000_000),
             congestion_control: Some("cubic".to_owned()),
+            device: Some("eth0".to_owned()),
             ..tcp()
         };
         assert!(
             arguments(&run)
                 .join(" ")
-                .ends_with("-b 5000000 -C cubic -R")
+                .ends_with("-b 5000000 --bind-dev eth0 -C cubic -R")
         );
         let run = Iperf3Run {
             udp_payload: Some(1392),

@@ -32,6 +32,8 @@ pub(crate) struct ServerStart {
     pub(crate) first_port: u16,
     /// Listen on this address only.
     pub(crate) bind: Option<IpAddr>,
+    /// Answer by this interface only.
+    pub(crate) device: Option<String>,
     /// Ends by itself after so many seconds.
     pub(crate) seconds: f64,
 }
@@ -51,14 +53,16 @@ pub(crate) type Servers = Background<Result<Iperf3Report, String>>;
 pub(crate) fn start(servers: &Servers, wanted: &ServerStart) -> Result<ServerStarted, String> {
     let limit = Duration::from_secs_f64(wanted.seconds.clamp(1.0, 3_600.0));
     let bind = wanted.bind;
+    let device = &wanted.device;
     for port in wanted.first_port..wanted.first_port.saturating_add(PORTS_TRIED) {
         if !free(bind, port) {
             continue;
         }
         let (listens, heard) = sync_channel(1);
+        let device = device.clone();
         servers.start(wanted.number, move |finish| {
             let finished = || finish.load(std::sync::atomic::Ordering::SeqCst);
-            serve(bind, port, limit, &listens, &finished)
+            serve(bind, port, device, limit, &listens, &finished)
         })?;
         match heard.recv_timeout(LISTENS_WITHIN + Duration::from_secs(1)) {
             Ok(Listening::Yes) => return Ok(ServerStarted::Port(port)),
@@ -95,6 +99,7 @@ enum Listening {
 fn serve(
     bind: Option<IpAddr>,
     port: u16,
+    device: Option<String>,
     limit: Duration,
     listens: &SyncSender<Listening>,
     finished: &dyn Fn() -> bool,
@@ -105,6 +110,9 @@ fn serve(
     arguments.push(port.to_string());
     if let Some(address) = bind {
         arguments.extend(["-B".to_owned(), address.to_string()]);
+    }
+    if let Some(device) = device {
+        arguments.extend(["--bind-dev".to_owned(), device]);
     }
     let mut server = child::Running::start("iperf3", &arguments)?;
     let until = Instant::now() + LISTENS_WITHIN;

@@ -31,6 +31,7 @@ mod ladder;
 mod load;
 mod model;
 mod operations;
+mod outside;
 mod prefix;
 mod probes;
 mod sample;

@@ -89,6 +89,7 @@ impl Ends {
                 .map(|rate| (rate / f64::from(load.streams)).max(1.0) as u64),
             congestion_control: load.congestion_control.clone(),
             grace,
+            device: self.here_device(load.via),
             echo: Some((address, ECHO_INTERVAL)),
         };
         let ran = self.run_between_counters(&run, limit);
@@ -142,6 +143,7 @@ impl Ends {
             first_port: FIRST_PORT,
             // As narrow as possible; behind address translation the endpoint's address is none of the machine's.
             bind: self.far_has(address).then_some(address),
+            device: self.far_device(load.via),
             seconds: limit.as_secs_f64() + 30.0,
         };
         let started = self

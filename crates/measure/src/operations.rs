@@ -14,9 +14,11 @@ use crate::echo::{self, EchoTrain};
 use crate::echo_watch::{self, EchoWatch};
 use crate::iperf3_client::{self, Iperf3Run};
 use crate::iperf3_server::{self, ServerStart, Servers};
+use crate::outside::WantedWay;
 
 pub(crate) const SNAPSHOT: &str = "facts.snapshot";
 pub(crate) const COUNTERS: &str = "facts.counters";
+pub(crate) const WAY: &str = "facts.way";
 pub(crate) const ECHO: &str = "echo.train";
 pub(crate) const WATCH_START: &str = "echo.watch.start";
 pub(crate) const WATCH_FINISH: &str = "echo.watch.finish";
@@ -56,6 +58,10 @@ pub fn register(operations: &mut Operations) {
     });
     operations.add(COUNTERS, |scope: Scope, _: &Call| {
         Ok::<_, Infallible>(wirespeed_facts::counters(&scope))
+    });
+
+    operations.add(WAY, |wanted: WantedWay, _: &Call| {
+        Ok::<_, Infallible>(wirespeed_facts::way_to(wanted.to, wanted.mark))
     });
 
     let me = Arc::clone(&agent);

@@ -50,7 +50,10 @@ impl Ends {
         count: u32,
         interval: f64,
     ) -> Result<RttSummary, MeasureError> {
-        let train = plain(self.address(via)?, count, interval, LAST_REPLY);
+        let train = EchoTrain {
+            interface: self.here_device(via),
+            ..plain(self.address(via)?, count, interval, LAST_REPLY)
+        };
         Ok(self.echo(&self.here, "round-trip time", &train)?.summary())
     }
 
@@ -213,6 +216,7 @@ impl Ends {
         let train = EchoTrain {
             sizes: sizes.to_vec(),
             dont_fragment: true,
+            interface: way.device.clone(),
             ..plain(way.to, count, LADDER_INTERVAL, LAST_REPLY)
         };
         let seconds = f64::from(count) * LADDER_INTERVAL + LAST_REPLY + 30.0;
@@ -287,6 +291,7 @@ impl Ends {
             Direction::Upload => Ok(Way {
                 sender: &self.here,
                 to: self.address(via)?,
+                device: self.here_device(via),
                 receiver: self.far_machine(),
             }),
             Direction::Download => {
@@ -303,14 +308,15 @@ impl Ends {
                     Via::Tunnel => self.here_tunnel_address,
                 };
                 let to = to.ok_or_else(|| {
-                    refused(match (via, &self.translated_to) {
-                        (Via::Bare, Some(seen)) => {
+                    refused(match (via, &self.never_outside, &self.translated_to) {
+                        (Via::Bare, Some(why), _) => why.clone(),
+                        (Via::Bare, None, Some(seen)) => {
                             format!("we are behind address translation (seen there as {seen})")
                         }
-                        (Via::Bare, None) => {
+                        (Via::Bare, None, None) => {
                             "our address outside the tunnel is not known".to_owned()
                         }
-                        (Via::Tunnel, _) => {
+                        (Via::Tunnel, ..) => {
                             "our tunnel interface has no address of the far end's family".to_owned()
                         }
                     })
@@ -318,6 +324,7 @@ impl Ends {
                 Ok(Way {
                     sender,
                     to,
+                    device: self.far_device(via),
                     receiver: Some(&self.here),
                 })
             }
@@ -362,6 +369,8 @@ fn unanswered(what: &'static str, way: &Way<'_>) -> MeasureError {
 struct Way<'a> {
     sender: &'a Machine,
     to: IpAddr,
+    /// Interface the sender's packets have to leave by.
+    device: Option<String>,
     receiver: Option<&'a Machine>,
 }
 

@@ -208,6 +208,49 @@ fn the_ends_are_found_and_measured() {
     assert_eq!(text(other_way.tunnel_address).as_deref(), Some("10.99.0.1"));
 }
 
+/// As `wg-quick` sets it up for `AllowedIPs = 0.0.0.0/0`: everything but WireGuard's own, marked packets goes inside.
+#[test]
+fn outside_is_outside_also_when_everything_goes_through_the_tunnel() {
+    let Some(tunnel) =
+        Tunnel::make("outside_is_outside_also_when_everything_goes_through_the_tunnel")
+    else {
+        return;
+    };
+    let (ours, peer) = (tunnel.interface("a"), tunnel.public[1].trim());
+    let everything = [
+        format!("wg set {ours} fwmark 51820 peer {peer} allowed-ips 0.0.0.0/0"),
+        format!("ip route add default dev {ours} table 51820"),
+        "ip rule add not fwmark 51820 table 51820".to_owned(),
+        "ip rule add table main suppress_prefixlength 0".to_owned(),
+        // The road's own route to b is a host's or a network's here; elsewhere it is the default.
+        format!("ip rule add pref 100 not fwmark 51820 to {B_BARE} table 51820"),
+    ];
+    for line in everything {
+        tunnel.road.on("a", &line);
+    }
+    let ends = tunnel.discover(None, &Overrides::default()).unwrap();
+    assert_eq!(ends.here_bare_device, Some(tunnel.road.link("a")));
+    assert_eq!(ends.far_bare_device, None);
+    for direction in [Direction::Upload, Direction::Download] {
+        let path = ends.path_mtu(direction).unwrap();
+        assert_eq!(path.largest_passed, Some(1500), "{direction:?}");
+    }
+
+    tunnel.road.on("a", &format!("wg set {ours} fwmark 0"));
+    let ends = tunnel.discover(None, &Overrides::default()).unwrap();
+    assert_eq!(ends.bare_address, None);
+    let why = ends.idle_rtt(Via::Bare, 1, 0.1).unwrap_err().to_string();
+    assert!(why.contains("goes through a tunnel itself"), "{why}");
+
+    let inside = FarEnd::Iperf3 {
+        host: "10.99.0.2".to_owned(),
+        port: 5201,
+    };
+    let machine = tunnel.road.machine("a");
+    let ends = Ends::discover(machine, inside, None, &Overrides::default()).unwrap();
+    assert_eq!(ends.tunnel_address, Some("10.99.0.2".parse().unwrap()));
+}
+
 #[test]
 fn what_is_wrong_with_the_ends_is_one_sentence() {
     let Some(tunnel) = Tunnel::make("what_is_wrong_with_the_ends_is_one_sentence") else {

@@ -201,6 +201,9 @@ impl Road {
             tunnel_address: address(B_INSIDE),
             here_bare_address: address(A_BARE),
             here_tunnel_address: address(A_INSIDE),
+            here_bare_device: None,
+            far_bare_device: None,
+            never_outside: None,
             translated_to: None,
             stop: Stop::default(),
         }
