@@ -51,7 +51,12 @@ impl CoreTime {
     pub fn busy_share(&self) -> f64 {
         let busy = self.user + self.system + self.irq + self.softirq + self.steal;
         let all = busy + self.idle;
-        if all > 0.0 { busy / all } else { 0.0 }
+        // Times that another machine told may be negative, or too long to be added up.
+        if all > 0.0 && all.is_finite() {
+            (busy / all).clamp(0.0, 1.0)
+        } else {
+            0.0
+        }
     }
 }
 

@@ -19,10 +19,10 @@ impl Counters {
     /// (the kernel hides some at zero) counts in full.
     pub fn delta(&self, earlier: &Self) -> CountersDelta {
         let mut unreliable = Vec::new();
-        let seconds = (self.at - earlier.at).max(0.0);
-        if self.at < earlier.at {
+        let seconds = between(self.at, earlier.at).unwrap_or_else(|| {
             unreliable.push("at".to_owned());
-        }
+            0.0
+        });
         let delta = CountersDelta {
             seconds,
             cores: cores(&self.cores, &earlier.cores, &mut unreliable),
@@ -52,6 +52,11 @@ impl Counters {
             ..delta
         }
     }
+}
+
+/// Seconds from `earlier` to `later`. What another machine tells may be too far apart for any number.
+fn between(later: f64, earlier: f64) -> Option<f64> {
+    Some(later - earlier).filter(|moved| *moved >= 0.0 && moved.is_finite())
 }
 
 fn since(later: u64, earlier: u64) -> Option<u64> {
@@ -151,12 +156,10 @@ fn cores(later: &[CoreTime], earlier: &[CoreTime], unreliable: &mut Vec<String>)
     let mut delta = Vec::with_capacity(later.len());
     for (number, (later, earlier)) in later.iter().zip(earlier).enumerate() {
         let mut field = |name: &str, later: f64, earlier: f64| {
-            let moved = later - earlier;
-            if moved >= 0.0 {
-                return moved;
-            }
-            unreliable.push(format!("cores.{number}.{name}"));
-            0.0
+            between(later, earlier).unwrap_or_else(|| {
+                unreliable.push(format!("cores.{number}.{name}"));
+                0.0
+            })
         };
         delta.push(CoreTime {
             user: field("user", later.user, earlier.user),
@@ -197,7 +200,7 @@ fn processes(
             // Time that went back means that the pid belongs to a new process now.
             let before = earlier.get(pid).map_or(0.0, |before| before.cpu);
             let cpu = if before <= now.cpu {
-                now.cpu - before
+                between(now.cpu, before).unwrap_or_default()
             } else {
                 now.cpu
             };
