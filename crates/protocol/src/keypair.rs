@@ -1,4 +1,4 @@
-//! The keys of one session, and the three sessions a peer may have at once.
+//! The keys of one session, and the sessions a peer may have at once.
 //!
 //! A [`Keypair`] never changes but for its counters, so that any number of threads may seal and open with it:
 //! they share it by `Arc` and hold no lock meanwhile.
@@ -152,52 +152,50 @@ pub(crate) fn plaintext_range(datagram: &[u8]) -> std::ops::Range<usize> {
     DATA_HEADER_BYTES..datagram.len().saturating_sub(TAG_BYTES)
 }
 
+/// Sessions kept for what is still on its way. Three, because when both sides renew at once each retires two,
+/// and the one the other has sent with until then may be the older.
+const MAX_PREVIOUS: usize = 3;
+
 /// The sessions of a peer.
 ///
 /// `current` is what we send with. `next` is a session we responded to: we don't send with it until the initiator
-/// has, because the response may be lost. `previous` is what datagrams still on their way were sealed with.
+/// has, because the response may be lost. `previous` are what datagrams still on their way were sealed with.
+///
+/// The kernel's driver keeps a single `previous`, and none beside an unconfirmed `next`. After both sides have initiated
+/// at once each sends with its own session, and then it loses what is on its way at each renewal.
 #[derive(Default)]
 pub(crate) struct Keypairs {
     pub(crate) current: Option<Arc<Keypair>>,
-    previous: Option<Arc<Keypair>>,
     next: Option<Arc<Keypair>>,
+    /// The newest first.
+    previous: Vec<Arc<Keypair>>,
 }
 
 impl Keypairs {
     /// Takes in a new session; returns those that are over.
-    ///
-    /// One thing differs from the kernel's driver: a session we responded to leaves `previous` alone until it is
-    /// confirmed. When both sides had initiated at once, each sends with its own session and `previous` is what the
-    /// other sends with, so dropping it early would lose a round trip's packets at each rekey.
     #[must_use]
-    pub(crate) fn install(&mut self, new: Arc<Keypair>) -> [Option<Arc<Keypair>>; 2] {
-        if new.we_initiated {
-            let current = self.current.replace(new);
-            let next = self.next.take();
-            // Having answered the peer's handshake, too, we may get datagrams of that session.
-            let (kept, dropped) = match next {
-                Some(next) => (Some(next), current),
-                None => (current, None),
-            };
-            [std::mem::replace(&mut self.previous, kept), dropped]
-        } else {
-            [self.next.replace(new), None]
+    pub(crate) fn install(&mut self, new: Arc<Keypair>) -> Vec<Arc<Keypair>> {
+        if !new.we_initiated {
+            return self.next.replace(new).into_iter().collect();
         }
+        let now = new.born;
+        let retired = [self.next.take(), self.current.replace(new)];
+        self.retire(now, retired.into_iter().flatten())
     }
 
-    /// Told of an authentic datagram of `used`. If that confirms `next`, sessions move up; returns what is over then.
+    /// Told of an authentic datagram of `used`. If that confirms `next`, which only the first does, sessions move up
+    /// and those that are over then are returned.
     #[must_use]
-    pub(crate) fn confirm(&mut self, used: &Arc<Keypair>) -> Confirmed {
-        if !self
-            .next
-            .as_ref()
-            .is_some_and(|next| Arc::ptr_eq(next, used))
-        {
-            return Confirmed::No;
+    pub(crate) fn confirm(
+        &mut self,
+        now: Instant,
+        used: &Arc<Keypair>,
+    ) -> Option<Vec<Arc<Keypair>>> {
+        if !self.awaits(used) {
+            return None;
         }
-        let over = std::mem::replace(&mut self.previous, self.current.take());
-        self.current = self.next.take();
-        Confirmed::Yes { over }
+        let retired = std::mem::replace(&mut self.current, self.next.take());
+        Some(self.retire(now, retired.into_iter()))
     }
 
     /// Whether `used` waits for its first datagram.
@@ -208,24 +206,33 @@ impl Keypairs {
     }
 
     /// Takes all sessions out.
-    pub(crate) fn clear(&mut self) -> [Option<Arc<Keypair>>; 3] {
-        [self.next.take(), self.previous.take(), self.current.take()]
+    pub(crate) fn clear(&mut self) -> Vec<Arc<Keypair>> {
+        let mut all = std::mem::take(&mut self.previous);
+        all.extend(self.current.take());
+        all.extend(self.next.take());
+        all
     }
 
-    /// Keeps all but `previous` from sending.
+    /// Keeps all from sending.
     pub(crate) fn stop_sending(&self) {
         for keypair in self.current.iter().chain(&self.next) {
             keypair.stop_sending();
         }
     }
-}
 
-/// What became of a session's first authentic datagram.
-pub(crate) enum Confirmed {
-    /// The session was confirmed before.
-    No,
-    /// It has become the current one, and this one is over.
-    Yes { over: Option<Arc<Keypair>> },
+    fn retire(
+        &mut self,
+        now: Instant,
+        retired: impl Iterator<Item = Arc<Keypair>>,
+    ) -> Vec<Arc<Keypair>> {
+        let all = retired.chain(std::mem::take(&mut self.previous));
+        let (kept, mut over): (Vec<_>, Vec<_>) = all.partition(|keypair| keypair.may_receive(now));
+        self.previous = kept;
+        if self.previous.len() > MAX_PREVIOUS {
+            over.extend(self.previous.drain(MAX_PREVIOUS..));
+        }
+        over
+    }
 }
 
 #[cfg(test)]
@@ -234,34 +241,32 @@ mod tests {
     use crate::hash::Secret;
 
     fn keypair(we_initiated: bool, index: u32) -> Arc<Keypair> {
+        born(we_initiated, index, 0)
+    }
+
+    fn born(we_initiated: bool, index: u32, seconds: u64) -> Arc<Keypair> {
         let secrets = TransportSecrets {
             from_initiator: Secret::new([1; 32]),
             from_responder: Secret::new([2; 32]),
         };
-        Arc::new(Keypair::new(
-            &secrets,
-            we_initiated,
-            index,
-            99,
-            Instant::default(),
-        ))
+        Arc::new(Keypair::new(&secrets, we_initiated, index, 99, at(seconds)))
     }
 
     fn at(seconds: u64) -> Instant {
         Instant::from_nanos(seconds * 1_000_000_000)
     }
 
-    fn indices(keypairs: &Keypairs) -> [Option<u32>; 3] {
-        [&keypairs.previous, &keypairs.current, &keypairs.next]
-            .map(|slot| slot.as_ref().map(|keypair| keypair.local_index))
+    fn indices(keypairs: &Keypairs) -> (Vec<u32>, Option<u32>, Option<u32>) {
+        let index = |keypair: &Option<Arc<Keypair>>| keypair.as_ref().map(|it| it.local_index);
+        (
+            over(&keypairs.previous),
+            index(&keypairs.current),
+            index(&keypairs.next),
+        )
     }
 
-    fn over(keypairs: &[Option<Arc<Keypair>>]) -> Vec<u32> {
-        keypairs
-            .iter()
-            .flatten()
-            .map(|keypair| keypair.local_index)
-            .collect()
+    fn over(keypairs: &[Arc<Keypair>]) -> Vec<u32> {
+        keypairs.iter().map(|keypair| keypair.local_index).collect()
     }
 
     #[test]
@@ -354,49 +359,56 @@ mod tests {
     #[test]
     fn an_initiators_sessions_follow_each_other() {
         let mut keypairs = Keypairs::default();
-        assert!(over(&keypairs.install(keypair(true, 1))).is_empty());
-        assert!(over(&keypairs.install(keypair(true, 2))).is_empty());
-        assert_eq!(over(&keypairs.install(keypair(true, 3))), [1]);
-        assert_eq!(indices(&keypairs), [Some(2), Some(3), None]);
+        for index in 1..=4 {
+            assert!(keypairs.install(keypair(true, index)).is_empty());
+        }
+        assert_eq!(indices(&keypairs), (vec![3, 2, 1], Some(4), None));
+        assert_eq!(over(&keypairs.install(keypair(true, 5))), [1]);
+        assert_eq!(
+            over(&keypairs.install(born(true, 6, 180))),
+            [5, 4, 3, 2],
+            "too old to be of use"
+        );
+        assert_eq!(indices(&keypairs), (vec![], Some(6), None));
     }
 
     #[test]
     fn a_responders_session_waits_for_its_first_datagram() {
         let mut keypairs = Keypairs::default();
-        assert!(over(&keypairs.install(keypair(true, 1))).is_empty());
+        assert!(keypairs.install(keypair(true, 1)).is_empty());
         let lost = keypair(false, 2);
-        assert!(over(&keypairs.install(Arc::clone(&lost))).is_empty());
+        assert!(keypairs.install(Arc::clone(&lost)).is_empty());
         let second = keypair(false, 3);
         assert_eq!(
             over(&keypairs.install(Arc::clone(&second))),
             [2],
             "its response was lost"
         );
-        assert_eq!(indices(&keypairs), [None, Some(1), Some(3)]);
-        assert!(matches!(keypairs.confirm(&lost), Confirmed::No));
+        assert_eq!(indices(&keypairs), (vec![], Some(1), Some(3)));
+        assert!(keypairs.confirm(at(0), &lost).is_none());
         assert!(keypairs.awaits(&second));
-        assert!(matches!(
-            keypairs.confirm(&second),
-            Confirmed::Yes { over: None }
-        ));
-        assert_eq!(indices(&keypairs), [Some(1), Some(3), None]);
-        assert!(matches!(keypairs.confirm(&second), Confirmed::No));
-        let third = keypair(false, 4);
-        assert!(over(&keypairs.install(Arc::clone(&third))).is_empty());
-        assert_eq!(indices(&keypairs), [Some(1), Some(3), Some(4)]);
-        let Confirmed::Yes { over: gone } = keypairs.confirm(&third) else {
-            panic!("not confirmed");
-        };
-        assert_eq!(gone.unwrap().local_index, 1);
-        assert_eq!(keypairs.clear().iter().flatten().count(), 2);
+        assert_eq!(over(&keypairs.confirm(at(0), &second).unwrap()), []);
+        assert_eq!(indices(&keypairs), (vec![1], Some(3), None));
+        assert!(keypairs.confirm(at(0), &second).is_none());
+        let third = born(false, 4, 179);
+        assert!(keypairs.install(Arc::clone(&third)).is_empty());
+        assert_eq!(indices(&keypairs), (vec![1], Some(3), Some(4)));
+        assert_eq!(over(&keypairs.confirm(at(180), &third).unwrap()), [3, 1]);
+        assert_eq!(indices(&keypairs), (vec![], Some(4), None));
+        assert_eq!(over(&keypairs.clear()), [4]);
+        assert_eq!(indices(&keypairs), (vec![], None, None));
     }
 
     #[test]
-    fn after_initiating_at_once_both_sessions_are_kept() {
+    fn after_initiating_at_once_the_sessions_of_both_are_kept() {
         let mut keypairs = Keypairs::default();
-        let _ = keypairs.install(keypair(true, 1));
-        let _ = keypairs.install(keypair(false, 2));
-        assert_eq!(over(&keypairs.install(keypair(true, 3))), [1]);
-        assert_eq!(indices(&keypairs), [Some(2), Some(3), None]);
+        let mut over_so_far = Vec::new();
+        for round in 0..3 {
+            over_so_far.extend(keypairs.install(keypair(false, round * 2)));
+            over_so_far.extend(keypairs.install(keypair(true, round * 2 + 1)));
+        }
+        // Even ones are the other's: 4 is what it sends with from now on, 2 what it sent with before.
+        assert_eq!(indices(&keypairs), (vec![4, 3, 2], Some(5), None));
+        assert_eq!(over(&over_so_far), [1, 0]);
     }
 }

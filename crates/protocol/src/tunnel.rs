@@ -81,7 +81,7 @@ impl Default for Options {
 /// A datagram to be sent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Transmit {
-    /// Where to.
+    /// Where to; never a v4-mapped IPv6 address.
     pub destination: SocketAddr,
     /// The peer it is for, whose source address and port may be pinned; `None` for a cookie reply, which
     /// goes back by the way its cause came.
@@ -336,7 +336,7 @@ impl Tunnel {
             self.indices.remove(index);
         }
         let over = peer.keypairs.writing().clear();
-        self.indices.remove_sessions(over.iter().flatten());
+        self.indices.remove_sessions(&over);
     }
 
     /// Changes a peer's timers, and the schedule after them.
@@ -376,7 +376,7 @@ impl Tunnel {
         let keypair = Arc::new(keypair);
         self.indices.promote(peer, &keypair);
         let over = peer.keypairs.writing().install(keypair);
-        self.indices.remove_sessions(over.iter().flatten());
+        self.indices.remove_sessions(&over);
     }
 }
 

@@ -15,11 +15,11 @@ use super::{Event, Tunnel, canonical};
 use crate::drops::DropReason;
 use crate::index_table::Indexed;
 use crate::inner::InnerHeader;
-use crate::keypair::{Confirmed, Keypair, plaintext_range};
+use crate::keypair::{Keypair, plaintext_range};
 use crate::lock::Shared;
 use crate::message::{DataHeader, Kind, kind};
 use crate::peer::{Peer, PeerId};
-use crate::time::Now;
+use crate::time::{Instant, Now};
 use crate::timers::REKEY_WHEN_RECEIVING_AFTER;
 
 /// A datagram that came in, in the caller's buffer, where it is decrypted.
@@ -220,7 +220,8 @@ impl Tunnel {
 
     fn note_received(&self, now: Now, session: &Session, data: bool) {
         let Session { peer, keypair } = session;
-        let confirmed = peer.keypairs.reading().awaits(keypair) && self.confirm(keypair, peer);
+        let confirmed =
+            peer.keypairs.reading().awaits(keypair) && self.confirm(now.instant, keypair, peer);
         let rekey = peer
             .keypairs
             .reading()
@@ -251,15 +252,12 @@ impl Tunnel {
     }
 
     /// The first datagram of a session we responded to: now we may send with it, too.
-    fn confirm(&self, keypair: &Arc<Keypair>, peer: &Peer) -> bool {
-        let confirmed = peer.keypairs.writing().confirm(keypair);
-        match confirmed {
-            Confirmed::Yes { over } => {
-                self.indices.remove_sessions(&over);
-                true
-            }
-            Confirmed::No => false,
+    fn confirm(&self, now: Instant, keypair: &Arc<Keypair>, peer: &Peer) -> bool {
+        let over = peer.keypairs.writing().confirm(now, keypair);
+        if let Some(over) = &over {
+            self.indices.remove_sessions(over);
         }
+        over.is_some()
     }
 }
 

@@ -60,8 +60,14 @@ fn happening() -> impl Strategy<Value = Happening> {
     ]
 }
 
+/// Few, because each takes hours of simulated time; `PROPTEST_CASES` asks for more.
+fn cases() -> u32 {
+    let asked = std::env::var("PROPTEST_CASES").ok();
+    asked.and_then(|number| number.parse().ok()).unwrap_or(16)
+}
+
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 32, max_shrink_iters: 200, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: cases(), max_shrink_iters: 200, ..ProptestConfig::default() })]
 
     #[test]
     fn nothing_forbidden_happens_and_the_tunnel_comes_back(

@@ -24,20 +24,20 @@ fn the_initiator_renews_every_two_minutes_and_nothing_is_lost() {
     let mut world = World::pair(1);
     world.send(0, 1);
     world.run_seconds(1);
-    world.chat(3_600);
+    world.chat(1_200);
     let times = initiations(&world, 0);
     assert!(
         initiations(&world, 1).is_empty(),
         "the responder leaves it to the initiator"
     );
-    assert_eq!(times.len(), 30);
+    assert_eq!(times.len(), 10);
     for pair in times.windows(2) {
         let gap = pair[1] - pair[0];
         assert!((120.0..=121.1).contains(&gap), "{gap}");
     }
     assert_eq!(
         world.machines[0].delivered.len() + world.machines[1].delivered.len(),
-        7_201
+        2_401
     );
     let delivered: Vec<u64> = world.machines[1]
         .delivered
@@ -153,4 +153,36 @@ fn all_keys_are_wiped_nine_minutes_after_the_last_session_began() {
     }
     let there = world.send(0, 1);
     assert!(world.run_until_delivered(1, there, Duration::from_secs(1)));
+}
+
+#[test]
+fn when_both_began_at_once_renewals_lose_nothing_on_its_way() {
+    let mut world = World::pair(7);
+    world.send(0, 1);
+    world.send(1, 0);
+    world.run_seconds(1);
+    assert_eq!(
+        initiations(&world, 0).len() + initiations(&world, 1).len(),
+        2
+    );
+    let mut sent = 1;
+    for renewal in 1..4 {
+        world.run_until(START + Duration::from_secs(renewal * 121));
+        for _ in 0..200 {
+            world.send(0, 1);
+            world.send(1, 0);
+            sent += 1;
+            world.run_for(Duration::from_millis(5));
+        }
+    }
+    world.run_seconds(1);
+    assert!(
+        initiations(&world, 0).len() >= 3,
+        "{:?}",
+        initiations(&world, 0)
+    );
+    for machine in &world.machines {
+        assert_eq!(machine.delivered.len(), sent);
+        assert!(machine.delivered.is_sorted_by_key(|(_, number)| *number));
+    }
 }

@@ -111,3 +111,21 @@ fn a_mapped_address_is_the_v4_address_it_stands_for() {
     ));
     assert_eq!(world.peer(1, 0).endpoint(), Some(outer(0, 7)));
 }
+
+#[test]
+fn an_initiation_moves_a_peer_and_so_does_a_response() {
+    let mut world = World::pair(6);
+    world.send(0, 1);
+    let initiation = world.log[0].bytes.clone();
+    assert_eq!(
+        world.inject(1, outer(0, 7), &[initiation]),
+        [Verdict::Handshake]
+    );
+    assert_eq!(world.peer(1, 0).endpoint(), Some(outer(0, 7)));
+    let response = world.sent(1, Kind::Response)[0].bytes.clone();
+    assert_eq!(
+        world.inject(0, outer(1, 8), &[response]),
+        [Verdict::Handshake]
+    );
+    assert_eq!(world.peer(0, 1).endpoint(), Some(outer(1, 8)));
+}
