@@ -43,7 +43,7 @@ Exit codes:
 enum Command {
     Doctor(doctor::Arguments),
     Test(test::Arguments),
-    Tune(tune::Arguments),
+    Tune(Box<tune::Arguments>),
     Explain(explain::Arguments),
     Lab(lab::Arguments),
     Demo(demo::Arguments),

@@ -222,7 +222,7 @@ impl Tuner<'_> {
             .findings
             .iter()
             .filter(|finding| finding.code == code && finding.consequence_of.is_none())
-            .filter_map(|finding| {
+            .find_map(|finding| {
                 let remedy = finding
                     .remedies
                     .iter()
@@ -238,7 +238,6 @@ impl Tuner<'_> {
                     .all(|change| self.hands.reachable(change.end).is_some());
                 (new && possible).then(|| (finding.clone(), remedy.clone()))
             })
-            .next()
     }
 
     /// The worst finding with a remedy that was not tried and can be.
