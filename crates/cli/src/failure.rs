@@ -56,6 +56,16 @@ impl Failure {
         }
     }
 
+    /// A machine did not make a change or take it back: refused there, or out of reach.
+    pub(crate) fn of_change(error: ReachError) -> Self {
+        let refused = matches!(error, ReachError::Operation { .. });
+        let failure = Self::from(error);
+        Self {
+            exit: if refused { Exit::Refused } else { failure.exit },
+            ..failure
+        }
+    }
+
     /// The sentence for the terminal.
     pub(crate) fn sentence(&self) -> String {
         if self.text.todo == "see the message" {
@@ -113,7 +123,7 @@ impl From<TuneError> for Failure {
                 "everything was put back as it was",
             ),
             TuneError::Measure(error) => error.into(),
-            TuneError::Reach(error) => error.into(),
+            TuneError::Reach(error) => Self::of_change(error),
             TuneError::Diagnosis(_) => Self::from_message(Exit::Unmeasured, None, &message),
             _ => Self::from_message(Exit::Refused, None, &message),
         }
@@ -166,5 +176,28 @@ fn machine_of(error: &MeasureError) -> Option<String> {
         MeasureError::WrongFarEnd { far, .. } => Some(far.clone()),
         MeasureError::Reach(error) => Some(place_of(error)),
         _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_machine_refuses_is_a_refusal_and_a_lost_machine_is_none() {
+        let machine = "gw2".to_owned();
+        let refused = TuneError::Reach(ReachError::Operation {
+            machine: machine.clone(),
+            operation: "tune.begin".to_owned(),
+            message: "another wirespeed tune is at work here; wait for it".to_owned(),
+        });
+        let failure = Failure::from(refused);
+        assert_eq!(failure.exit, Exit::Refused);
+        assert_eq!(failure.text.r#where, "gw2");
+        let lost = TuneError::Reach(ReachError::NotStarted {
+            machine,
+            reason: "there is no ssh; install it".to_owned(),
+        });
+        assert_eq!(Failure::from(lost).exit, Exit::Unmeasured);
     }
 }

@@ -289,7 +289,7 @@ fn confirm_waiting(machines: &[Machine]) -> Result<usize, Failure> {
     let mut confirmed = 0;
     for machine in machines {
         if let State::Kept { .. } = wirespeed_tune::status(machine)?.state {
-            wirespeed_tune::confirm(machine)?;
+            wirespeed_tune::confirm(machine).map_err(Failure::of_change)?;
             confirmed += 1;
         }
     }
@@ -312,7 +312,7 @@ fn confirm(both: &Both) -> Result<Exit, Failure> {
 fn undo(both: &Both) -> Result<Exit, Failure> {
     let mut all = Vec::new();
     for machine in both.far.machines()? {
-        let outcomes = wirespeed_tune::undo(&machine)?;
+        let outcomes = wirespeed_tune::undo(&machine).map_err(Failure::of_change)?;
         all.push((machine.name().to_owned(), outcomes));
     }
     if both.json {
