@@ -21,6 +21,17 @@ pub enum TuneError {
         /// What the system answered.
         source: io::Error,
     },
+    /// What was put back could not be recorded.
+    #[error(
+        "what could be put back was, but writing that to {} failed: {source}; make room there, then run `wirespeed tune undo`",
+        path.display()
+    )]
+    NotRecorded {
+        /// The journal.
+        path: PathBuf,
+        /// What the system answered.
+        source: io::Error,
+    },
     /// A journal that can't be understood.
     #[error(
         "the journal {} can't be read ({why}); it says how to put things back, so look at it before you remove it",
@@ -34,7 +45,7 @@ pub enum TuneError {
     },
     /// Another tune holds this network namespace.
     #[error(
-        "another wirespeed tune is at work here: {holder}; wait for it, or end it with `wirespeed tune confirm` or `wirespeed tune undo`"
+        "another wirespeed tune is at work here: {holder}; wait for it, or end it with `wirespeed tune undo` (or `wirespeed tune confirm`, once its experiments are over)"
     )]
     Held {
         /// Who.
@@ -83,4 +94,14 @@ pub enum TuneError {
     /// The user stopped it.
     #[error("stopped; everything was put back")]
     Stopped,
+}
+
+impl TuneError {
+    /// A record that could not be written, when the settings are back already.
+    pub(crate) fn after_putting_back(self) -> Self {
+        match self {
+            Self::State { path, source, .. } => Self::NotRecorded { path, source },
+            other => other,
+        }
+    }
 }

@@ -76,6 +76,7 @@ impl Hands for Ends {
     fn undo(&self, end: End, why: &str) -> Result<(), TuneError> {
         let request = Undo {
             why: why.to_owned(),
+            only_latest: true,
         };
         self.ask::<_, Vec<PutBack>>(end, "tune.undo", &request)
             .map(drop)
@@ -153,6 +154,7 @@ pub fn confirm(machine: &Machine) -> Result<Status, ReachError> {
 pub fn undo(machine: &Machine) -> Result<Vec<PutBack>, ReachError> {
     let request = Undo {
         why: "asked by the user".to_owned(),
+        only_latest: false,
     };
     machine.call("tune.undo", &request, CHANGE_WITHIN)
 }

@@ -71,6 +71,16 @@ impl Phase {
     pub(crate) fn open(&self) -> bool {
         matches!(self, Self::Experimenting | Self::Kept { .. })
     }
+
+    /// Is anything in force, or could anything not be put back, that an undo should see to?
+    pub(crate) fn to_undo(&self) -> bool {
+        match self {
+            Self::Experimenting | Self::Kept { .. } | Self::Confirmed { .. } => true,
+            Self::Undone { outcomes, .. } => outcomes
+                .iter()
+                .any(|outcome| matches!(outcome.result, PutBackResult::Failed { .. })),
+        }
+    }
 }
 
 /// One knob that was turned, or was about to be.
@@ -249,7 +259,7 @@ impl Journal {
         }
         self.changes.remove(at);
         self.touched = since_boot();
-        self.save(place)?;
+        self.save(place).map_err(TuneError::after_putting_back)?;
         Ok(Some(outcome))
     }
 
@@ -271,7 +281,8 @@ impl Journal {
             why: why.to_owned(),
             outcomes: outcomes.clone(),
         };
-        self.save_as(place, path)?;
+        self.save_as(place, path)
+            .map_err(TuneError::after_putting_back)?;
         Ok(outcomes)
     }
 }
@@ -310,10 +321,29 @@ mod tests {
     use super::*;
 
     #[test]
+    fn what_could_not_be_put_back_is_still_to_undo() {
+        let undone = |result| Phase::Undone {
+            at: 0.0,
+            why: "the watchdog was told to end".to_owned(),
+            outcomes: vec![PutBack {
+                setting: mtu(),
+                before: json!(1420),
+                result,
+            }],
+        };
+        assert!(!undone(PutBackResult::PutBack).to_undo());
+        assert!(!undone(PutBackResult::Gone).to_undo());
+        let why = "the kernel said no".to_owned();
+        assert!(undone(PutBackResult::Failed { why }).to_undo());
+    }
+
+    #[test]
     fn a_journal_survives_the_disk() {
         let directory = tempfile::tempdir().unwrap();
-        let place = Place::within(directory.path().to_owned()).unwrap();
+        let place = Place::within(directory.path()).unwrap();
         let mut journal = Journal::new("wg0", Some("10.0.0.2".parse().unwrap()), 600.0);
+        // The last bit of a time is lost now and then on the way through JSON.
+        (journal.begun_at, journal.touched) = (1.7e9, 12.5);
         journal.changes.push(Change {
             setting: mtu(),
             before: json!(1420),
@@ -339,7 +369,7 @@ mod tests {
     #[test]
     fn a_journal_that_makes_no_sense_is_an_error_and_none_is_none() {
         let directory = tempfile::tempdir().unwrap();
-        let place = Place::within(directory.path().to_owned()).unwrap();
+        let place = Place::within(directory.path()).unwrap();
         assert_eq!(Journal::load(&place.journal()).unwrap(), None);
         let mut newer = Journal::new("wg0", None, 1.0);
         newer.version = 2;
@@ -472,7 +502,7 @@ mod tests {
             }
             run(&["link", "add", "ws0", "type", "veth", "peer", "name", "ws1"]);
             let directory = tempfile::tempdir().unwrap();
-            body(&Place::within(directory.path().to_owned()).unwrap());
+            body(&Place::within(directory.path()).unwrap());
         });
         if let Err(panic) = thread.join() {
             std::panic::resume_unwind(panic);

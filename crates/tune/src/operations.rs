@@ -53,7 +53,7 @@ pub fn register_with(operations: &mut Operations, watch: WatchCommand) {
     let own = at(&desk);
     operations.add("tune.keep", move |request: Keep, _| own.keep(&request));
     let own = at(&desk);
-    operations.add("tune.undo", move |request: Undo, _| own.undo(&request.why));
+    operations.add("tune.undo", move |request: Undo, _| own.undo(&request));
     operations.add("tune.confirm", |_: Nothing, _| confirm());
     operations.add("tune.status", |_: Nothing, _| status());
     operations.add("tune.read", |request: Revert, _| request.setting.read());
@@ -129,6 +129,9 @@ pub(crate) struct Keep {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Undo {
     pub(crate) why: String,
+    /// Only what the latest tune did, not what earlier ones had confirmed.
+    #[serde(default)]
+    pub(crate) only_latest: bool,
 }
 
 /// `tune.confirm` and `tune.status`.
@@ -191,13 +194,7 @@ impl Desk {
         let guard = self.session();
         let session = guard.as_ref().ok_or(TuneError::NotBegun)?;
         let _turn = session.place.turn()?;
-        let mut journal = session.experimenting()?;
-        if !session.watched() {
-            journal.undo(&session.place, "the watchdog had ended")?;
-            return Err(TuneError::Over {
-                why: "the watchdog has ended, so everything was put back".to_owned(),
-            });
-        }
+        let mut journal = session.watched()?;
         let (before, after) = journal.apply(&session.place, &request.setting, &request.value)?;
         Ok(Applied { before, after })
     }
@@ -220,7 +217,7 @@ impl Desk {
         let mut guard = self.session();
         let session = guard.as_ref().ok_or(TuneError::NotBegun)?;
         let turn = session.place.turn()?;
-        let mut journal = session.experimenting()?;
+        let mut journal = session.watched()?;
         let others: Vec<Setting> = journal
             .changes
             .iter()
@@ -243,21 +240,21 @@ impl Desk {
         Ok(())
     }
 
-    fn undo(&self, why: &str) -> Result<Vec<PutBack>, TuneError> {
+    fn undo(&self, request: &Undo) -> Result<Vec<PutBack>, TuneError> {
+        let why = &request.why;
         let mut guard = self.session();
         let place = Place::own()?;
         let turn = place.turn()?;
         let mut outcomes = Vec::new();
         if let Some(mut journal) = Journal::load(&place.journal())?
-            && !matches!(journal.phase, Phase::Undone { .. })
+            && journal.phase.to_undo()
         {
             outcomes = journal.undo(&place, why)?;
         }
-        // A tune of this program is about what it did itself; a later `undo` is about all that was ever confirmed.
-        if guard.is_none() {
+        if !request.only_latest {
             for path in place.archived().into_iter().rev() {
                 if let Some(mut journal) = Journal::load(&path)?
-                    && matches!(journal.phase, Phase::Confirmed { .. })
+                    && journal.phase.to_undo()
                 {
                     outcomes.extend(journal.undo_as(&place, &path, why)?);
                 }
@@ -328,8 +325,18 @@ impl Session {
         }
     }
 
-    fn watched(&self) -> bool {
-        matches!((&self.watchdog).read(&mut [0; 8]), Err(error) if error.kind() == ErrorKind::WouldBlock)
+    /// The same, and everything is put back when the watchdog is no more: nothing may stay that nobody would undo.
+    fn watched(&self) -> Result<Journal, TuneError> {
+        let mut journal = self.experimenting()?;
+        match (&self.watchdog).read(&mut [0; 8]) {
+            Err(error) if error.kind() == ErrorKind::WouldBlock => Ok(journal),
+            _ => {
+                journal.undo(&self.place, "the watchdog had ended")?;
+                Err(TuneError::Over {
+                    why: "the watchdog has ended, so everything was put back".to_owned(),
+                })
+            }
+        }
     }
 }
 

@@ -9,7 +9,7 @@
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Read, Seek, Write};
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -30,24 +30,35 @@ pub(crate) struct Place {
 }
 
 impl Place {
-    /// The files of the caller's network namespace, in a directory only root can read.
+    /// The files of the caller's network namespace, in a directory where nobody else may write: what is read there is
+    /// written to the machine's settings.
     pub(crate) fn own() -> Result<Self, TuneError> {
         let directory = std::env::var_os("WIRESPEED_STATE")
             .map_or_else(|| PathBuf::from(DEFAULT_DIRECTORY), PathBuf::from);
-        Self::within(directory)
+        Self::within(&directory)
     }
 
-    pub(crate) fn within(directory: PathBuf) -> Result<Self, TuneError> {
+    pub(crate) fn within(directory: &Path) -> Result<Self, TuneError> {
+        let failed = |doing| {
+            let path = directory.to_owned();
+            move |source| TuneError::State {
+                doing,
+                path,
+                source,
+            }
+        };
+        // The watchdog works elsewhere.
+        let directory = std::path::absolute(directory).map_err(failed("finding"))?;
         DirBuilder::new()
             .recursive(true)
             .mode(0o700)
             .create(&directory)
-            .and_then(|()| fs::set_permissions(&directory, fs::Permissions::from_mode(0o700)))
-            .map_err(|source| TuneError::State {
-                doing: "creating",
-                path: directory.clone(),
-                source,
-            })?;
+            .map_err(failed("creating"))?;
+        let found = fs::metadata(&directory).map_err(failed("looking at"))?;
+        if found.uid() != rustix::process::geteuid().as_raw() || found.mode() & 0o022 != 0 {
+            let why = "it belongs to another user, or others may write there";
+            return Err(failed("using")(io::Error::other(why)));
+        }
         let namespace = netns().map_err(|source| TuneError::State {
             doing: "reading",
             path: "/proc/thread-self/ns/net".into(),
@@ -293,12 +304,14 @@ fn sync_directory(directory: &Path) -> io::Result<()> {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
     use super::*;
 
     #[test]
     fn one_tune_at_a_time_and_the_second_learns_who() {
         let directory = tempfile::tempdir().unwrap();
-        let place = Place::within(directory.path().join("state")).unwrap();
+        let place = Place::within(&directory.path().join("state")).unwrap();
         let mode = fs::metadata(directory.path().join("state"))
             .unwrap()
             .permissions()
@@ -315,9 +328,21 @@ mod tests {
     }
 
     #[test]
+    fn a_directory_that_others_may_write_in_is_refused_and_left_as_it_is() {
+        let directory = tempfile::tempdir().unwrap();
+        let shared = directory.path().join("shared");
+        fs::create_dir(&shared).unwrap();
+        fs::set_permissions(&shared, fs::Permissions::from_mode(0o1777)).unwrap();
+        let refused = Place::within(&shared).unwrap_err().to_string();
+        assert!(refused.contains("others may write there"), "{refused}");
+        let mode = fs::metadata(&shared).unwrap().permissions().mode();
+        assert_eq!(mode & 0o7777, 0o1777);
+    }
+
+    #[test]
     fn journals_are_replaced_whole_and_archived_in_order() {
         let directory = tempfile::tempdir().unwrap();
-        let place = Place::within(directory.path().to_owned()).unwrap();
+        let place = Place::within(directory.path()).unwrap();
         for number in 0..12 {
             place
                 .replace(&place.journal(), format!("{number}").as_bytes())
@@ -345,7 +370,7 @@ mod tests {
     #[test]
     fn journals_of_an_earlier_boot_are_set_aside() {
         let directory = tempfile::tempdir().unwrap();
-        let place = Place::within(directory.path().to_owned()).unwrap();
+        let place = Place::within(directory.path()).unwrap();
         place.replace(&place.journal(), b"{}").unwrap();
         for name in [
             "netns-1-00000000.json",
