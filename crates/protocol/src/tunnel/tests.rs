@@ -109,6 +109,16 @@ fn address(of: usize) -> SocketAddr {
     SocketAddr::from(([192, 0, 2, of as u8], 51_820))
 }
 
+/// Fails to compile when it isn't so.
+const fn for_any_thread<T: Send + Sync>() {}
+const _: () = {
+    for_any_thread::<Tunnel>();
+    for_any_thread::<Peer>();
+    for_any_thread::<Session>();
+    for_any_thread::<Sending>();
+    for_any_thread::<Outgoing>();
+};
+
 #[test]
 fn either_side_renews_a_session_that_sent_too_much() {
     for side in [0, 1] {

@@ -307,7 +307,53 @@ fn taking_a_range_away_stops_it_at_once() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(64))]
+    #![proptest_config(ProptestConfig::with_cases(32))]
+
+    /// Who may use an address is decided by the longest prefix, whatever ranges two peers have.
+    #[test]
+    fn nothing_is_delivered_from_outside_the_allowed_ips(
+        ranges in prop::collection::vec((1..3usize, 0..8u8, 0..4u8, 8..=32u8), 0..12),
+        packets in prop::collection::vec((1..3usize, 0..8u8, 0..4u8, 0..4u8), 40),
+    ) {
+        let mut world = World::new(3, 10);
+        for (machine, peer) in [(1, 0), (0, 1), (0, 2), (2, 0)] {
+            world.introduce(machine, peer, true);
+        }
+        world.send(1, 0);
+        world.send(2, 0);
+        world.run_seconds(1);
+        world.road.lets_through = Box::new(|_| false);
+        let mut model: Vec<(Prefix, usize)> = Vec::new();
+        for peer in [1, 2] {
+            model.push((Prefix::new(inner(peer), 32).unwrap(), peer));
+        }
+        for (peer, b, c, length) in ranges {
+            let prefix = Prefix::new(IpAddr::from([10, b, c, 0]), length).unwrap();
+            let handle = world.peer(0, peer);
+            world.machines[0].tunnel.allow(&handle, prefix);
+            model.retain(|(other, _)| *other != prefix);
+            model.push((prefix, peer));
+        }
+        for (from, b, c, d) in packets {
+            let source = IpAddr::from([10, b, c, d]);
+            let owner = model
+                .iter()
+                .filter(|(prefix, _)| prefix.contains(source))
+                .max_by_key(|(prefix, _)| prefix.length())
+                .map(|(_, owner)| *owner);
+            let mut bytes = packet(inner(from), inner(0), 1);
+            bytes[12..16].copy_from_slice(&[10, b, c, d]);
+            let mut batch = Outgoing::new(2_000, 1);
+            prop_assert!(batch.push(&bytes, MTU));
+            world.send_batch(from, 0, &mut batch);
+            let mut datagram = world.log.last().unwrap().bytes.clone();
+            let mut incoming = [Incoming::new(&mut datagram, outer(from, 51_820))];
+            let now = world.now_of(0);
+            world.machines[0].tunnel.open(now, &mut incoming);
+            let delivered = incoming[0].packet().is_some();
+            prop_assert_eq!(delivered, owner == Some(from), "{} of {}", source, from);
+        }
+    }
 
     /// Whatever comes from outside: no panic, nothing delivered, nothing sent in answer.
     #[test]
