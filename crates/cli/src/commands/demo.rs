@@ -91,13 +91,12 @@ fn show(lab: &Lab, cancelled: &AtomicBool) -> Result<DemoStory, Failure> {
         host: &here.name,
         cancelled,
     };
-    let scratch = Scratch::new(lab);
-    let seen = scratch.file("doctor");
+    let seen = handed_on(lab, "doctor");
     stage.run(
         &["doctor", "--far", &far_place, "--quick", "--record", &seen],
         &[],
     )?;
-    let record = scratch.file("tune");
+    let record = handed_on(lab, "tune");
     let tuned = stage
         .run(
             &["tune", "--far", &far_place, "--quick", "--from", &seen],
@@ -110,7 +109,6 @@ fn show(lab: &Lab, cancelled: &AtomicBool) -> Result<DemoStory, Failure> {
                 "see what tune said above",
             )
         });
-    drop(scratch);
     let outcome = tuned?.outcome;
     let tuned = knobs(lab)?;
     stage.run(&["tune", "undo", "--far", &far_place], &[])?;
@@ -157,27 +155,10 @@ fn worse_direction(outcome: &Outcome) -> Option<f64> {
     Some(last.upload?.min(last.download?))
 }
 
-/// Files that the commands of the demonstration hand on; gone with the value.
-struct Scratch(PathBuf);
-
-impl Scratch {
-    fn new(lab: &Lab) -> Self {
-        // Beside the labs' own records: only root writes there.
-        Self(PathBuf::from(format!("/run/wirespeed/demo-{}", lab.id)))
-    }
-
-    fn file(&self, what: &str) -> String {
-        format!("{}-{what}.json", self.0.display())
-    }
-}
-
-impl Drop for Scratch {
-    fn drop(&mut self) {
-        for what in ["doctor", "tune"] {
-            // Only there when the command came to its end.
-            let _ = std::fs::remove_file(self.file(what));
-        }
-    }
+/// A file that one command of the demonstration hands on to the next. It bears the lab's name among the labs' own, where
+/// only root writes, and goes with the lab.
+fn handed_on(lab: &Lab, what: &str) -> String {
+    format!("/run/wirespeed/lab/{}.demo-{what}.json", lab.id)
 }
 
 /// Runs wirespeed on a host of the lab.
