@@ -36,7 +36,8 @@ fn duration(text: &str) -> Result<Duration, String> {
     if seconds > 3600.0 {
         return Err(format!("`{text}` is longer than an hour"));
     }
-    Ok(Duration::from_nanos((seconds * 1e9).round() as u64))
+    // What finer there may be could not be written back as people write it.
+    Ok(Duration::from_micros((seconds * 1e6).round() as u64))
 }
 
 fn show_duration(d: Duration, f: &mut fmt::Formatter<'_>) -> fmt::Result {
