@@ -1,8 +1,8 @@
 //! Records in files: bounded, and named when they are wrong.
 
 use std::fs::File;
-use std::io::{Read, Write};
-use std::path::Path;
+use std::io::{ErrorKind, Read, Write};
+use std::path::{Path, PathBuf};
 
 use serde::de::DeserializeOwned;
 
@@ -38,24 +38,44 @@ pub(crate) fn read_json<T: DeserializeOwned>(
     serde_json::from_str(&text).map_err(|error| fail(format!("it is not {what} ({error})")))
 }
 
+/// Says before the work begins when its record could not be written afterwards.
+pub(crate) fn check(path: Option<&Path>) -> Result<(), Failure> {
+    let Some(path) = path else { return Ok(()) };
+    if path.is_dir() {
+        return Err(not_written(path, &ErrorKind::IsADirectory.into()));
+    }
+    let draft = draft_of(path);
+    File::create(&draft)
+        .and_then(|_| std::fs::remove_file(&draft))
+        .map_err(|error| not_written(path, &error))
+}
+
 /// Writes a file whole or not at all.
 pub(crate) fn write(path: &Path, text: &str) -> Result<(), Failure> {
-    let mut draft = path.as_os_str().to_owned();
-    draft.push(format!(".draft-{}", std::process::id()));
-    let draft = Path::new(&draft);
-    let written = File::create(draft)
+    let draft = draft_of(path);
+    let written = File::create(&draft)
         .and_then(|mut file| {
             file.write_all(text.as_bytes())
                 .and_then(|()| file.sync_all())
         })
-        .and_then(|()| std::fs::rename(draft, path));
+        .and_then(|()| std::fs::rename(&draft, path));
     written.map_err(|error| {
         // The draft may not even exist.
-        let _ = std::fs::remove_file(draft);
-        Failure::here(
-            Exit::Unmeasured,
-            format!("{} could not be written: {error}", path.display()),
-            "choose a file in a directory that exists and may be written",
-        )
+        let _ = std::fs::remove_file(&draft);
+        not_written(path, &error)
     })
+}
+
+fn draft_of(path: &Path) -> PathBuf {
+    let mut draft = path.as_os_str().to_owned();
+    draft.push(format!(".draft-{}", std::process::id()));
+    draft.into()
+}
+
+fn not_written(path: &Path, why: &std::io::Error) -> Failure {
+    Failure::here(
+        Exit::Unmeasured,
+        format!("{} could not be written: {why}", path.display()),
+        "choose a file in a directory that exists and may be written",
+    )
 }

@@ -288,6 +288,34 @@ fn what_a_complaint_quotes_does_not_steer_the_terminal() {
 }
 
 #[test]
+fn a_record_that_can_not_be_written_is_said_before_anything_is_measured() {
+    for arguments in [
+        &["test", "wg0", "--output", "/no/such/directory/x"][..],
+        &["doctor", "wg0", "--record", "/no/such/directory/x"],
+        &["doctor", "wg0", "--record", "/tmp"],
+        &["tune", "wg0", "--output", "/no/such/directory/x"],
+        &["tune", "wg0", "--plan", "--output", "/no/such/directory/x"],
+    ] {
+        let output = run(arguments);
+        assert_eq!(code(&output), 3);
+        assert_one_sentence(&output);
+        let complaint = text(&output.stderr);
+        assert!(complaint.contains("could not be written"), "{complaint}");
+    }
+}
+
+#[test]
+fn a_lab_that_there_is_not_can_not_be_taken_down() {
+    let test = "a_lab_that_there_is_not_can_not_be_taken_down";
+    if !is_root() {
+        return skip(test, "it needs root");
+    }
+    let output = run(&["lab", "down", "nosuch0"]);
+    assert_eq!(code(&output), 2);
+    assert!(text(&output.stderr).contains("there is no lab `nosuch0`"));
+}
+
+#[test]
 fn an_agent_whose_client_goes_away_ends() {
     let start = Instant::now();
     let output = Command::new(PROGRAM)

@@ -65,11 +65,11 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
         }
         None => measure(arguments)?,
     };
+    let diagnosis = judge(&evidence);
+    show(&evidence, &diagnosis, arguments)?;
     if let Some(path) = &arguments.record {
         files::write(path, &terminal::json(&evidence)?)?;
     }
-    let diagnosis = judge(&evidence);
-    show(&evidence, &diagnosis, arguments)?;
     Ok(match diagnosis.verdict {
         Verdict::Healthy => Exit::Done,
         Verdict::Findings => Exit::Findings,
@@ -78,6 +78,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
 }
 
 fn measure(arguments: &Arguments) -> Result<Evidence, Failure> {
+    files::check(arguments.record.as_deref())?;
     let stop = interrupt::stop_soon()?;
     let bar = terminal::Bar::new(arguments.show.quiet);
     let ends = arguments.far.ends(arguments.interface.as_deref(), &stop)?;

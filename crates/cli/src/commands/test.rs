@@ -97,6 +97,7 @@ impl Ways {
 
 pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
     let earlier: Option<TestRecord> = arguments.against.as_deref().map(read_record).transpose()?;
+    files::check(arguments.output.as_deref())?;
     let stop = interrupt::stop_soon()?;
     let bar = terminal::Bar::new(arguments.show.quiet);
     let ends = arguments.far.ends(arguments.interface.as_deref(), &stop)?;
@@ -109,9 +110,6 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
         .as_ref()
         .map(|earlier| diff::against(earlier, &record));
     bar.finish();
-    if let Some(path) = &arguments.output {
-        files::write(path, &terminal::json(&record)?)?;
-    }
     if arguments.show.json {
         terminal::print_json(&record)?;
     } else {
@@ -121,6 +119,9 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
             text.push_str(&wirespeed_report::against(against, &look));
         }
         terminal::print(&text)?;
+    }
+    if let Some(path) = &arguments.output {
+        files::write(path, &terminal::json(&record)?)?;
     }
     Ok(match record.verdict {
         Verdict::Healthy => Exit::Done,

@@ -131,6 +131,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
 }
 
 fn tune(arguments: &Arguments) -> Result<Exit, Failure> {
+    files::check(arguments.output.as_deref())?;
     let stop = interrupt::stop_when_put_back()?;
     let bar = terminal::Bar::new(arguments.show.quiet);
     let ends = arguments.far.ends(arguments.interface.as_deref(), &stop)?;
@@ -161,16 +162,12 @@ fn tune(arguments: &Arguments) -> Result<Exit, Failure> {
         None => diagnosis(&ends, arguments, &bar).map_err(stopped_or_failed),
     };
     let outcome = wirespeed_tune::tune(&ends, &options, &mut diagnose, &bar)?;
-    let confirmed = arguments.yes && outcome.confirm_within.is_some();
-    if confirmed {
-        confirm_waiting(&machines_of(&ends))?;
-    }
+    let asked = arguments.yes && outcome.confirm_within.is_some();
+    let confirming = asked.then(|| confirm_waiting(&machines_of(&ends)));
+    let confirmed = matches!(confirming, Some(Ok(_)));
     bar.finish();
     let exit = exit_of(&outcome);
     let record = TuneRecord::new(outcome, confirmed);
-    if let Some(path) = &arguments.output {
-        files::write(path, &terminal::json(&record)?)?;
-    }
     if arguments.show.json {
         terminal::print_json(&record)?;
     } else {
@@ -181,6 +178,10 @@ fn tune(arguments: &Arguments) -> Result<Exit, Failure> {
             &look,
         ))?;
     }
+    if let Some(path) = &arguments.output {
+        files::write(path, &terminal::json(&record)?)?;
+    }
+    confirming.transpose()?;
     Ok(exit)
 }
 
@@ -197,10 +198,14 @@ fn exit_of(outcome: &Outcome) -> Exit {
 }
 
 fn plan(arguments: &Arguments) -> Result<Exit, Failure> {
+    files::check(arguments.output.as_deref())?;
     let stop = interrupt::stop_soon()?;
     let bar = terminal::Bar::new(arguments.show.quiet);
     let ends = arguments.far.ends(arguments.interface.as_deref(), &stop)?;
-    let (_, mut diagnosis) = diagnosis(&ends, arguments, &bar)?;
+    let mut diagnosis = match &arguments.from {
+        Some(path) => judge(&recording(path, &ends, arguments.expect)?),
+        None => diagnosis(&ends, arguments, &bar)?.1,
+    };
     bar.finish();
     if !arguments.only.is_empty() {
         diagnosis
@@ -220,6 +225,9 @@ fn plan(arguments: &Arguments) -> Result<Exit, Failure> {
         terminal::print_json(&plan)?;
     } else {
         terminal::print(&wirespeed_report::plan(&plan))?;
+    }
+    if let Some(path) = &arguments.output {
+        files::write(path, &terminal::json(&plan)?)?;
     }
     Ok(match diagnosis.verdict {
         Verdict::Healthy => Exit::Done,
