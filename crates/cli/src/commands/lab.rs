@@ -144,9 +144,13 @@ fn down(labs: &[LabId], all: bool) -> Result<Exit, Failure> {
         (named, _) => named.to_vec(),
     };
     for id in wanted {
-        match wirespeed_lab::down(&id) {
-            Ok(()) => terminal::complain(&format!("lab {id} is gone")),
-            Err(error) => first_failure = first_failure.or(Some(error)),
+        let known = wirespeed_lab::get(&id);
+        // Also when nothing is known of it: something may be left of a lab whose record was lost.
+        match (wirespeed_lab::down(&id), known) {
+            (Ok(()), Ok(_)) => terminal::complain(&format!("lab {id} is gone")),
+            (Err(error), _) | (Ok(()), Err(error)) => {
+                first_failure = first_failure.or(Some(error));
+            }
         }
     }
     match first_failure {
