@@ -15,7 +15,7 @@ use wirespeed_measure::{
 use wirespeed_reach::ReachError;
 
 use crate::causes::{bloated, congestion_suspected, queue_on_the_road, sender_uses, soaked};
-use crate::view::{DIRECTIONS, sender, word};
+use crate::view::{DIRECTIONS, FEWEST_PAIRS, sender, word};
 use crate::{CongestionTrial, Evidence, FarKind, IdleReturn};
 
 /// What is tried in place of a congestion control that backs off from loss.
@@ -25,9 +25,9 @@ const AVAILABLE: &str = "net.ipv4.tcp_available_congestion_control";
 const SEED: u64 = 1;
 /// What the probes take on a tunnel in which nothing is lost.
 const PROBES_ABOUT: Duration = Duration::from_secs(6);
-/// The shortest time in which a trial can take its pairs.
-const TRIAL_LEAST: Duration = Duration::from_secs(8);
-const TRIAL_AT_MOST: Duration = Duration::from_secs(12);
+/// The shortest time in which a trial can take its pairs; the first direction that needs one gets it in any case.
+const TRIAL_LEAST: Duration = Duration::from_secs(16);
+const TRIAL_AT_MOST: Duration = Duration::from_secs(25);
 
 /// The share of the whole after which the loads of the comparisons are over.
 const LOADS_UNTIL: f64 = 0.8;
@@ -37,13 +37,14 @@ const SOAK_STREAMS: u32 = 8;
 /// How far to go.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Options {
-    /// Under 45 s in all, with shorter samples and so wider intervals.
+    /// Under 45 s on a healthy tunnel, with shorter samples and so wider intervals.
     pub quick: bool,
     /// What the user expects of the line, bit/s.
     pub expect: Option<f64>,
     /// Directions to load and probe.
     pub directions: Vec<Direction>,
-    /// Time for everything; `None` = 43 s when quick, else 100 s (a healthy tunnel is done in about a minute).
+    /// Time for everything; `None` = 43 s when quick, else 100 s (a healthy tunnel is done in about a minute). Where
+    /// loss calls for a trial, that one's 16 s come on top if need be.
     pub budget: Option<Duration>,
 }
 
@@ -325,7 +326,10 @@ impl<'a> Driver<'a> {
         for (index, direction) in suspected.iter().enumerate() {
             let what = format!("another congestion control, {}", word(*direction));
             // A share of what is left; where that is too little for one trial, the first gets what it needs.
-            let left = self.budget.saturating_sub(self.begun.elapsed());
+            let mut left = self.budget.saturating_sub(self.begun.elapsed());
+            if index == 0 {
+                left = left.max(TRIAL_LEAST);
+            }
             let time = (left / (suspected.len() - index) as u32).clamp(TRIAL_LEAST, TRIAL_AT_MOST);
             if let Some(because) = self.cannot_try(*direction) {
                 self.not_measured(&what, because);
@@ -390,8 +394,8 @@ impl<'a> Driver<'a> {
             load_a: load(None),
             load_b: load(Some(TRIED)),
             figure: goodput,
-            pairs_min: 3,
-            pairs_max: 5,
+            pairs_min: FEWEST_PAIRS as u32,
+            pairs_max: 8,
             budget,
             target_width: 0.05,
             seed: SEED,

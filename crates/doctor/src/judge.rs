@@ -4,7 +4,7 @@ use wirespeed_measure::{NotMeasured, Via};
 
 use crate::causes::{CHECKS, explains};
 use crate::finding::{Found, line, percent, rates_line};
-use crate::view::{DIRECTIONS, only, receiver, sender, word};
+use crate::view::{DIRECTIONS, FEWEST_PAIRS, only, receiver, sender, word};
 use crate::{Diagnosis, Evidence, Finding, Severity, Verdict};
 
 /// Code of the finding that says: slow, and none of the known causes shows.
@@ -36,6 +36,7 @@ pub fn judge(evidence: &Evidence) -> Diagnosis {
                 .map(|one| weighed(one, check.code)),
         );
     }
+    not_checked.extend(too_few_pairs(evidence));
     if found.is_empty() {
         not_checked.extend(unsteady(evidence));
         found.extend(unexplained(evidence).map(|one| weighed(one, UNEXPLAINED)));
@@ -95,6 +96,23 @@ fn verdict(evidence: &Evidence, findings: &[Finding]) -> Verdict {
     } else {
         Verdict::Unmeasured
     }
+}
+
+/// Directions in which a difference between tunnel and bare could not be proved, whatever the figures are.
+fn too_few_pairs(evidence: &Evidence) -> Vec<NotMeasured> {
+    DIRECTIONS
+        .into_iter()
+        .filter(|direction| !evidence.stalled(*direction))
+        .filter_map(|direction| {
+            let pairs = evidence.comparison(direction)?.pairs.len();
+            (1..FEWEST_PAIRS).contains(&pairs).then(|| NotMeasured {
+                what: format!("bare against tunnel, {}", word(direction)),
+                because: format!(
+                    "there was time for {pairs} of at least {FEWEST_PAIRS} pairs: too few to call the tunnel slower; run without --quick"
+                ),
+            })
+        })
+        .collect()
 }
 
 /// Directions whose interval reaches from slow to healthy: nothing was found there, but not because all is well for sure.
@@ -184,10 +202,10 @@ fn unexplained(evidence: &Evidence) -> Option<Found> {
 mod tests {
     use std::collections::BTreeSet;
 
-    use wirespeed_measure::Direction;
+    use wirespeed_measure::{Direction, Via};
 
     use super::{UNEXPLAINED, codes, judge};
-    use crate::testing::{healthy, nothing, only_finding, path_mtu, set_ratio};
+    use crate::testing::{each_sample, healthy, nothing, only_finding, path_mtu, set_ratio};
     use crate::{Severity, Verdict};
 
     #[test]
@@ -219,6 +237,32 @@ mod tests {
         );
         evidence.path_mtu[0] = path_mtu(Direction::Upload, 1400);
         only_finding(&evidence, "mtu-exceeds-path");
+    }
+
+    #[test]
+    fn fewer_than_five_pairs_prove_nothing_and_that_is_said() {
+        let mut evidence = healthy();
+        set_ratio(&mut evidence, Direction::Upload, 0.5);
+        only_finding(&evidence, UNEXPLAINED);
+        evidence.comparisons[0].pairs.truncate(4);
+        let diagnosis = judge(&evidence);
+        assert_eq!(diagnosis.findings, []);
+        assert!(
+            diagnosis.not_checked[0]
+                .because
+                .starts_with("there was time for 4 of at least 5 pairs")
+        );
+    }
+
+    #[test]
+    fn a_single_stall_is_chance() {
+        let mut evidence = healthy();
+        evidence.comparisons[0].samples.truncate(2);
+        evidence.comparisons[0].pairs.truncate(1);
+        each_sample(&mut evidence, Direction::Upload, Via::Tunnel, |sample| {
+            sample.stalled = true;
+        });
+        nothing(&evidence);
     }
 
     #[test]

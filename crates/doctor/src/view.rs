@@ -8,6 +8,9 @@ use crate::{End, Evidence};
 /// Fewer samples than this carry no median worth a finding.
 pub(crate) const FEWEST_SAMPLES: usize = 3;
 
+/// Fewer pairs than this prove no difference between two sides: the interval of a median covers 94 % with five.
+pub(crate) const FEWEST_PAIRS: usize = 5;
+
 /// Both directions, in the order they are reported.
 pub(crate) const DIRECTIONS: [Direction; 2] = [Direction::Upload, Direction::Download];
 
@@ -165,17 +168,18 @@ impl Evidence {
             .any(|direction| !self.samples(*direction, Via::Tunnel).is_empty())
     }
 
-    /// Most samples through the tunnel moved nothing.
+    /// Most samples through the tunnel moved nothing, and it was not a single one.
     pub(crate) fn stalled(&self, direction: Direction) -> bool {
         let samples = self.samples(direction, Via::Tunnel);
         let stalled = samples.iter().filter(|sample| sample.stalled).count();
-        !samples.is_empty() && stalled * 2 > samples.len()
+        stalled >= 2 && stalled * 2 > samples.len()
     }
 
-    /// The whole interval of tunnel/bare lies below `share`; `None` when there is no ratio.
+    /// The whole interval of tunnel/bare lies below `share`, and enough pairs say so; `None` when there is no ratio.
     pub(crate) fn below(&self, direction: Direction, share: f64) -> Option<bool> {
-        let high = self.comparison(direction)?.ratio_high?;
-        Some(high < share)
+        let comparison = self.comparison(direction)?;
+        let high = comparison.ratio_high?;
+        Some(high < share && comparison.pairs.len() >= FEWEST_PAIRS)
     }
 
     /// The tunnel stalls, or carries less than half of bare for sure.

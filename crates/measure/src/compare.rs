@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use crate::interleave::{goodput, sample_with_retry};
+use crate::interleave::{OVERRUN, goodput, sample_with_retry};
 use crate::statistics::{bootstrap_median, coefficient_of_variation, mean, median};
 use crate::{
     Comparison, Direction, Ends, Load, MeasureError, Pair, Progress, Protocol, Sample, Via,
@@ -30,7 +30,7 @@ pub struct ComparePlan {
     pub seconds: f64,
     /// Seconds thrown away at the start of each.
     pub warm_up: f64,
-    /// Pairs taken in any case, within the budget.
+    /// Pairs taken in any case; for them the budget may be overrun by half.
     pub pairs_min: u32,
     /// Pairs at most.
     pub pairs_max: u32,
@@ -241,7 +241,12 @@ impl Taking<'_> {
         } else {
             1.0
         };
-        if self.begun.elapsed() + last_pair.mul_f64(growth) > self.plan.budget {
+        let budget = if done {
+            self.plan.budget
+        } else {
+            self.plan.budget.mul_f64(OVERRUN)
+        };
+        if self.begun.elapsed() + last_pair.mul_f64(growth) > budget {
             if !done {
                 self.remark(format!(
                     "time for {taken} of at least {} pairs only",

@@ -8,6 +8,10 @@ use std::time::{Duration, Instant};
 use crate::statistics::{absolute_gain, bootstrap_median, relative_gain};
 use crate::{Ends, Estimate, Load, MeasureError, Progress, Sample};
 
+/// As long as there are too few pairs, a budget is worth so much of itself: on a long path the last of them would
+/// fall to a second or two.
+pub(crate) const OVERRUN: f64 = 1.5;
+
 /// One side of an experiment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Side {
@@ -26,7 +30,7 @@ pub struct AbPlan {
     pub load_b: Load,
     /// The figure that is compared, from one sample; `None` = this sample has none, and its pair does not count.
     pub figure: fn(&Sample) -> Option<f64>,
-    /// Pairs taken in any case, within the budget.
+    /// Pairs taken in any case; for them the budget may be overrun by half.
     pub pairs_min: u32,
     /// Pairs at most.
     pub pairs_max: u32,
@@ -128,7 +132,12 @@ pub fn ab(
             break;
         }
         let per_pair = begun.elapsed() / taken;
-        if begun.elapsed() + per_pair > plan.budget {
+        let budget = if taken < plan.pairs_min {
+            plan.budget.mul_f64(OVERRUN)
+        } else {
+            plan.budget
+        };
+        if begun.elapsed() + per_pair > budget {
             if taken < plan.pairs_min {
                 let few = format!("time for {taken} of at least {} pairs only", plan.pairs_min);
                 found.remarks.push(few);

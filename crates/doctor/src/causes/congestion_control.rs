@@ -10,7 +10,7 @@ use wirespeed_measure::{Direction, Sample, Via};
 use wirespeed_settings::Setting;
 
 use crate::finding::{Check, Found, Outcome, command, line, percent, rates_line, remedy_of};
-use crate::view::{DIRECTIONS, sender, word};
+use crate::view::{DIRECTIONS, FEWEST_PAIRS, sender, word};
 use crate::{Change, CongestionTrial, End, Evidence, Goal, Remedy, Severity};
 
 pub(super) const CODE: &str = "congestion-control";
@@ -54,6 +54,14 @@ fn run(evidence: &Evidence) -> Outcome {
             .iter()
             .find(|trial| trial.direction == direction)
         {
+            // A pair is two samples.
+            Some(trial) if trial.samples.len() < 2 * FEWEST_PAIRS => {
+                outcome.not_known.push(format!(
+                    "{}: loss was seen, but only {} pairs with another congestion control were taken: at least {FEWEST_PAIRS} are needed",
+                    word(direction),
+                    trial.samples.len() / 2
+                ));
+            }
             Some(trial) if trial.gain.low > WORTH_IT => outcome.found.push(found(evidence, trial)),
             Some(_) => {}
             None => outcome.not_known.push(format!(
@@ -267,7 +275,7 @@ mod tests {
 
     use crate::testing::{
         at, each_sample, facts_of, healthy, not_checked, nothing, only_finding, path_mtu, rtt,
-        set_ratio,
+        sample, set_ratio,
     };
     use crate::{CongestionTrial, End, Evidence, judge};
 
@@ -289,9 +297,17 @@ mod tests {
                 low: gain_low,
                 high: gain_low + 0.4,
             },
-            samples: Vec::new(),
+            samples: vec![sample(Via::Tunnel, Direction::Upload, 50e6); 10],
         });
         evidence
+    }
+
+    #[test]
+    fn four_pairs_are_too_few() {
+        let mut evidence = lossy(0.5);
+        evidence.congestion_trials[0].samples.truncate(8);
+        nothing(&evidence);
+        assert!(not_checked(&evidence, CODE));
     }
 
     #[test]
@@ -332,6 +348,10 @@ mod tests {
             sample.loaded_rtt = Some(rtt(0.0155));
         });
         only_finding(&evidence, CODE);
+        each_sample(&mut evidence, Direction::Upload, Via::Tunnel, |sample| {
+            sample.loaded_rtt.as_mut().unwrap().p95 = Some(0.021);
+        });
+        nothing(&evidence);
     }
 
     #[test]
