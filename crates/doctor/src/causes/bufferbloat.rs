@@ -6,7 +6,7 @@
 use serde_json::json;
 use wirespeed_facts::Known;
 use wirespeed_measure::statistics::percentile;
-use wirespeed_measure::{Direction, Sample, Via};
+use wirespeed_measure::{Direction, RttSummary, Sample, Via};
 use wirespeed_settings::Setting;
 
 use crate::finding::{Check, Found, Outcome, line, milliseconds, rate, rates_line, remedy_of};
@@ -140,8 +140,11 @@ fn soak_rtt(evidence: &Evidence, direction: Direction, via: Via) -> Option<f64> 
 }
 
 /// Does the RTT through the tunnel grow enough to show that a queue fills up, deep or not? False where it is not known.
+///
+/// Its 95th percentile tells: on a long path a queue is full for a few round trips of a short load only, which lose
+/// packets all the same.
 pub(super) fn queue_fills(evidence: &Evidence, direction: Direction) -> bool {
-    let loaded = loaded(&evidence.samples(direction, Via::Tunnel));
+    let loaded = over_samples(&evidence.samples(direction, Via::Tunnel), |rtt| rtt.p95);
     idle(evidence, Via::Tunnel)
         .zip(loaded)
         .is_some_and(|(idle, loaded)| loaded - idle >= FILLING.max(FILLING_SHARE_OF_IDLE * idle))
@@ -149,14 +152,19 @@ pub(super) fn queue_fills(evidence: &Evidence, direction: Direction) -> bool {
 
 /// Median over the samples of their median loaded RTT.
 fn loaded(samples: &[&Sample]) -> Option<f64> {
+    over_samples(samples, |rtt| rtt.median)
+}
+
+/// Median over the samples of a figure of their loaded RTT.
+fn over_samples(samples: &[&Sample], figure: fn(&RttSummary) -> Option<f64>) -> Option<f64> {
     let medians: Vec<f64> = samples
         .iter()
         .filter_map(|sample| {
             sample
                 .loaded_rtt
                 .as_ref()
-                .filter(|rtt| rtt.received >= FEWEST_REPLIES)?
-                .median
+                .filter(|rtt| rtt.received >= FEWEST_REPLIES)
+                .and_then(figure)
         })
         .collect();
     if medians.len() < FEWEST_SAMPLES {

@@ -127,9 +127,16 @@ fn found(evidence: &Evidence, end: End, hits: &[(Direction, Cores)]) -> Option<F
     let certain = directions
         .iter()
         .any(|direction| evidence.below(*direction, HEALTHY_RATIO) == Some(true));
-    let mostly = processes.first().map_or(String::new(), |(process, _)| {
-        format!(", most of it {process}")
-    });
+    let count = cores.each.len();
+    let mostly = match processes.first() {
+        Some((process, used)) if *used > cores.mean * count as f64 / 2.0 => {
+            format!(", most of it {process}")
+        }
+        Some((process, used)) => {
+            format!(", the busiest process being {process} with {used:.1} of {count} cores")
+        }
+        None => String::new(),
+    };
     Some(Found {
         severity: if directions
             .iter()
@@ -219,6 +226,23 @@ mod tests {
         });
         facts_of(&mut evidence, End::Far).host.boot_id = Known::Value("boot-of-client".to_owned());
         assert!(only_finding(&evidence, CODE).host.contains("one machine"));
+    }
+
+    #[test]
+    fn most_of_it_is_more_than_half() {
+        let because = |cpu: f64| {
+            let mut evidence = healthy();
+            set_ratio(&mut evidence, Direction::Upload, 0.5);
+            each_sample(&mut evidence, Direction::Upload, Via::Tunnel, |sample| {
+                let delta = at(sample, End::Here);
+                delta.cores = vec![core(0.95); 4];
+                delta.processes.get_mut("100").unwrap().cpu = cpu;
+            });
+            only_finding(&evidence, CODE).because
+        };
+        // Of two seconds each.
+        assert!(because(1.0).contains("wireguard-go (pid 100) with 0.5 of 4 cores"));
+        assert!(because(4.0).contains("most of it wireguard-go"));
     }
 
     #[test]
