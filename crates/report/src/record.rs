@@ -7,7 +7,7 @@ use wirespeed_doctor::{
     Verdict,
 };
 use wirespeed_facts::{Facts, Known};
-use wirespeed_measure::{Comparison, NotMeasured, PathMtu, RttSummary, TunnelSweep};
+use wirespeed_measure::{Comparison, NotMeasured, PathMtu, RttSummary, Sample, TunnelSweep};
 use wirespeed_tune::Outcome;
 
 use crate::diff::Against;
@@ -115,6 +115,9 @@ pub struct Measurements {
     pub comparisons: Vec<Comparison>,
     /// Other congestion controls tried on single sockets.
     pub congestion_trials: Vec<CongestionTrial>,
+    /// Longer loads of several streams, for queues that fill slowly.
+    #[serde(default)]
+    pub soaks: Vec<Sample>,
 }
 
 /// What `wirespeed doctor --json` prints.
@@ -167,6 +170,7 @@ impl DoctorRecord {
                 tunnel_sweep: evidence.tunnel_sweep.clone(),
                 comparisons: evidence.comparisons.clone(),
                 congestion_trials: evidence.congestion_trials.clone(),
+                soaks: evidence.soaks.clone(),
             },
             findings: diagnosis.findings.clone(),
             not_checked,
