@@ -3,6 +3,7 @@
 use clap::Args;
 use wirespeed_measure::{Ends, FarEnd, Overrides, Stop};
 use wirespeed_reach::{Machine, OpenOptions, Place};
+use wirespeed_settings::shell_word;
 
 use crate::failure::Failure;
 
@@ -103,7 +104,7 @@ impl FarOptions {
             typed.push(' ');
             typed.push_str(option);
             typed.push(' ');
-            typed.push_str(&quoted(value));
+            typed.push_str(&shell_word(value));
         };
         if let Some(far) = &self.far {
             put("--far", &far.to_string());
@@ -124,27 +125,5 @@ impl FarOptions {
             put("--tunnel-address", &address.to_string());
         }
         typed
-    }
-}
-
-/// A word as a shell takes it whole.
-fn quoted(word: &str) -> String {
-    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=@%+,".contains(c);
-    if !word.is_empty() && word.chars().all(plain) {
-        word.to_owned()
-    } else {
-        format!("'{}'", word.replace('\'', "'\\''"))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn words_survive_a_shell() {
-        assert_eq!(quoted("ssh://root@nas:22"), "ssh://root@nas:22");
-        assert_eq!(quoted("it's; rm -rf"), "'it'\\''s; rm -rf'");
-        assert_eq!(quoted(""), "''");
     }
 }

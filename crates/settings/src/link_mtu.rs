@@ -52,7 +52,8 @@ pub(crate) fn persistence(interface: &str, value: &Value) -> String {
     format!(
         "`MTU = {value}` under [Interface] in /etc/wireguard/{interface}.conf (wg-quick); where another owns the link: \
          `MTUBytes={value}` under [Link] in the .network file of systemd-networkd, or \
-         `nmcli connection modify {interface} wireguard.mtu {value}` with NetworkManager"
+         `nmcli connection modify {} wireguard.mtu {value}` with NetworkManager",
+        shell_word(interface)
     )
 }
 
