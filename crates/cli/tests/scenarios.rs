@@ -4,11 +4,14 @@
 //! run at the same time too). Each lab has a name of its own and is taken down also when the test fails.
 
 use std::collections::BTreeSet;
-use std::fs::File;
-use std::process::{Command, Output};
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
+
+#[path = "support/lab.rs"]
+mod lab;
+
+use lab::{Lab, Turn, missing, skip};
 
 /// The longest a quick doctor may take on a healthy tunnel …
 const QUICK_LIMIT: Duration = Duration::from_secs(45);
@@ -83,7 +86,7 @@ fn allowed_ips_overlap() {
 /// Runs the doctor in the scenario's lab and compares what it found with what it had to find.
 fn finds(scenario: &str) {
     if let Some(reason) = missing() {
-        skip(scenario, &reason);
+        skip(&format!("scenario {scenario}"), &reason);
         return;
     }
     let _turn = Turn::take();
@@ -104,7 +107,8 @@ fn finds(scenario: &str) {
         .unwrap_or_default();
 
     let begun = Instant::now();
-    let output = lab.doctor(&arguments);
+    let far = format!("netns:{}", lab.far_end());
+    let output = lab.doctor(&[&["--far", &far][..], &arguments].concat());
     let took = begun.elapsed();
     let report: Value = serde_json::from_slice(&output.stdout).unwrap_or_else(|error| {
         panic!(
@@ -153,105 +157,4 @@ fn codes(report: &Value, wanted: impl Fn(&Value) -> bool) -> BTreeSet<String> {
         .filter(|finding| finding["consequence_of"].is_null() && wanted(finding))
         .filter_map(|finding| finding["code"].as_str().map(str::to_owned))
         .collect()
-}
-
-/// A lab that goes down with the test.
-struct Lab {
-    id: String,
-    site: bool,
-}
-
-impl Lab {
-    fn up(scenario: &str) -> Self {
-        let id = format!("t{:05x}", std::process::id() & 0xf_ffff);
-        let lab = Self {
-            id,
-            site: scenario.contains("site"),
-        };
-        let output = wirespeed()
-            .args(["lab", "up", scenario, "--name", &lab.id])
-            .output()
-            .expect("wirespeed runs");
-        assert!(
-            output.status.success(),
-            "lab up {scenario}: {}",
-            String::from_utf8_lossy(&output.stderr)
-        );
-        lab
-    }
-
-    fn doctor(&self, more: &[&str]) -> Output {
-        let (here, far) = if self.site {
-            ("gw1", "gw2")
-        } else {
-            ("client", "server")
-        };
-        Command::new("ip")
-            .args([
-                "netns",
-                "exec",
-                &format!("ws-{}-{here}", self.id),
-                env!("CARGO_BIN_EXE_wirespeed"),
-            ])
-            .args([
-                "doctor",
-                &format!("wg{}0", self.id),
-                "--far",
-                &format!("netns:ws-{}-{far}", self.id),
-            ])
-            .args(["--quick", "--json"])
-            .args(more)
-            .output()
-            .expect("ip netns exec runs")
-    }
-}
-
-impl Drop for Lab {
-    fn drop(&mut self) {
-        let _ = wirespeed().args(["lab", "down", &self.id]).output();
-    }
-}
-
-/// One load at a time on this machine.
-struct Turn(#[expect(dead_code, reason = "the lock is held as long as the file is open")] File);
-
-impl Turn {
-    fn take() -> Self {
-        let file =
-            File::create(std::env::temp_dir().join("wirespeed-load.lock")).expect("a lock file");
-        file.lock().expect("the lock");
-        Self(file)
-    }
-}
-
-fn wirespeed() -> Command {
-    Command::new(env!("CARGO_BIN_EXE_wirespeed"))
-}
-
-/// What this machine lacks, if anything.
-fn missing() -> Option<String> {
-    if std::fs::metadata("/proc/self")
-        .is_ok_and(|own| std::os::unix::fs::MetadataExt::uid(&own) != 0)
-    {
-        return Some("needs root (network namespaces)".to_owned());
-    }
-    ["ip", "nft", "tc", "ethtool", "iperf3", "wireguard-go", "wg"]
-        .into_iter()
-        .find(|program| {
-            !std::env::var_os("PATH").is_some_and(|path| {
-                std::env::split_paths(&path).any(|folder| folder.join(program).is_file())
-            })
-        })
-        .map(|program| format!("{program} is not installed"))
-}
-
-fn skip(name: &str, reason: &str) {
-    use std::io::Write;
-    let line = format!("SKIPPED scenario {name}: {reason}");
-    eprintln!("{line}");
-    if let Some(path) = std::env::var_os("WIRESPEED_SKIPS")
-        && let Ok(mut file) = File::options().append(true).create(true).open(path)
-    {
-        let _ = writeln!(file, "{line}");
-    }
 }

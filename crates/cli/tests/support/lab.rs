@@ -1,0 +1,103 @@
+//! A lab for a test, one load at a time, and what this machine lacks.
+
+use std::fs::File;
+use std::process::{Command, Output};
+
+/// A lab that goes down with the test.
+pub(crate) struct Lab {
+    pub(crate) id: String,
+    site: bool,
+}
+
+impl Lab {
+    pub(crate) fn up(scenario: &str) -> Self {
+        let id = format!("t{:05x}", std::process::id() & 0xf_ffff);
+        let lab = Self {
+            id,
+            site: scenario.contains("site"),
+        };
+        let output = wirespeed()
+            .args(["lab", "up", scenario, "--name", &lab.id])
+            .output()
+            .expect("wirespeed runs");
+        assert!(
+            output.status.success(),
+            "lab up {scenario}: {}",
+            String::from_utf8_lossy(&output.stderr)
+        );
+        lab
+    }
+
+    /// The doctor at the first end, with the far end given by its arguments.
+    pub(crate) fn doctor(&self, arguments: &[&str]) -> Output {
+        let here = if self.site { "gw1" } else { "client" };
+        Command::new("ip")
+            .args(["netns", "exec", &self.namespace(here)])
+            .args([env!("CARGO_BIN_EXE_wirespeed"), "doctor"])
+            .args([&format!("wg{}0", self.id), "--quick", "--json"])
+            .args(arguments)
+            .output()
+            .expect("ip netns exec runs")
+    }
+
+    /// The namespace of the tunnel's other end.
+    pub(crate) fn far_end(&self) -> String {
+        self.namespace(if self.site { "gw2" } else { "server" })
+    }
+
+    fn namespace(&self, host: &str) -> String {
+        format!("ws-{}-{host}", self.id)
+    }
+}
+
+impl Drop for Lab {
+    fn drop(&mut self) {
+        let _ = wirespeed().args(["lab", "down", &self.id]).output();
+    }
+}
+
+/// One load at a time on this machine.
+pub(crate) struct Turn(
+    #[expect(dead_code, reason = "the lock is held as long as the file is open")] File,
+);
+
+impl Turn {
+    pub(crate) fn take() -> Self {
+        let file =
+            File::create(std::env::temp_dir().join("wirespeed-load.lock")).expect("a lock file");
+        file.lock().expect("the lock");
+        Self(file)
+    }
+}
+
+pub(crate) fn wirespeed() -> Command {
+    Command::new(env!("CARGO_BIN_EXE_wirespeed"))
+}
+
+/// What this machine lacks, if anything.
+pub(crate) fn missing() -> Option<String> {
+    if std::fs::metadata("/proc/self")
+        .is_ok_and(|own| std::os::unix::fs::MetadataExt::uid(&own) != 0)
+    {
+        return Some("needs root (network namespaces)".to_owned());
+    }
+    ["ip", "nft", "tc", "ethtool", "iperf3", "wireguard-go", "wg"]
+        .into_iter()
+        .find(|program| {
+            !std::env::var_os("PATH").is_some_and(|path| {
+                std::env::split_paths(&path).any(|folder| folder.join(program).is_file())
+            })
+        })
+        .map(|program| format!("{program} is not installed"))
+}
+
+pub(crate) fn skip(name: &str, reason: &str) {
+    use std::io::Write;
+    let line = format!("SKIPPED {name}: {reason}");
+    eprintln!("{line}");
+    if let Some(path) = std::env::var_os("WIRESPEED_SKIPS")
+        && let Ok(mut file) = File::options().append(true).create(true).open(path)
+    {
+        let _ = writeln!(file, "{line}");
+    }
+}
