@@ -91,7 +91,7 @@ fn set_consequences(evidence: &Evidence, found: &mut [(f64, Finding)]) {
 fn verdict(evidence: &Evidence, findings: &[Finding]) -> Verdict {
     if !findings.is_empty() {
         Verdict::Findings
-    } else if evidence.loaded() {
+    } else if evidence.loaded_both_ways() {
         Verdict::Healthy
     } else {
         Verdict::Unmeasured
@@ -222,6 +222,13 @@ mod tests {
     fn nothing_measured_is_not_healthy() {
         let mut evidence = healthy();
         evidence.comparisons.clear();
+        assert_eq!(judge(&evidence).verdict, Verdict::Unmeasured);
+    }
+
+    #[test]
+    fn one_direction_alone_is_not_healthy() {
+        let mut evidence = healthy();
+        evidence.comparisons.truncate(1);
         assert_eq!(judge(&evidence).verdict, Verdict::Unmeasured);
     }
 

@@ -211,11 +211,11 @@ pub struct Refusal {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Verdict {
-    /// Measured, and nothing found.
+    /// Measured in each direction, and nothing found.
     Healthy,
     /// See the findings.
     Findings,
-    /// Nothing could be measured and nothing was found.
+    /// Nothing was found, but some direction could not be measured.
     Unmeasured,
 }
 

@@ -168,6 +168,13 @@ impl Evidence {
             .any(|direction| !self.samples(*direction, Via::Tunnel).is_empty())
     }
 
+    /// Did loads run through the tunnel in each direction?
+    pub(crate) fn loaded_both_ways(&self) -> bool {
+        DIRECTIONS
+            .iter()
+            .all(|direction| !self.samples(*direction, Via::Tunnel).is_empty())
+    }
+
     /// Most samples through the tunnel moved nothing, and it was not a single one.
     pub(crate) fn stalled(&self, direction: Direction) -> bool {
         let samples = self.samples(direction, Via::Tunnel);

@@ -100,9 +100,13 @@ fn headline(record: &DoctorRecord, look: &Look) -> String {
             look.hanging(&format!("{word}  "), columns(&noun) + 2, &text)
         }
         Verdict::Unmeasured => {
-            let text = format!(
-                "{tunnel}: nothing could be measured, and nothing was found without measuring."
-            );
+            let text = if record.measurements.comparisons.is_empty() {
+                format!(
+                    "{tunnel}: nothing could be measured, and nothing was found without measuring."
+                )
+            } else {
+                format!("{tunnel}: nothing was found, but not every direction could be measured.")
+            };
             look.hanging(&format!("{}  ", look.warn("unmeasured")), 12, &text)
         }
     }

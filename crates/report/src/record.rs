@@ -7,7 +7,7 @@ use wirespeed_doctor::{
     Verdict,
 };
 use wirespeed_facts::{Facts, Known};
-use wirespeed_measure::{Comparison, NotMeasured, PathMtu, RttSummary, Sample, TunnelSweep};
+use wirespeed_measure::{Comparison, NotMeasured, PathMtu, RttSummary, Sample, TunnelSweep, Via};
 use wirespeed_tune::Outcome;
 
 use crate::diff::Against;
@@ -76,24 +76,38 @@ pub struct TestRecord {
 /// A tunnel that carries this share of the bare path is healthy over one hop ("WireGuard Performance Tuning",
 /// section Testing).
 const HEALTHY_RATIO: f64 = 0.9;
+/// Fewer pairs than this prove nothing.
+const FEWEST_PAIRS: usize = 5;
 
 impl TestRecord {
-    /// The verdict on comparisons: `findings` when the whole interval of one lies below [`HEALTHY_RATIO`], so
-    /// that noise is no finding; `unmeasured` when no ratio is known.
-    pub fn verdict_on(comparisons: &[Comparison]) -> Verdict {
-        let mut verdict = Verdict::Unmeasured;
-        for comparison in comparisons {
-            let Some(ratio) = comparison.ratio else {
-                continue;
-            };
-            let best = comparison.ratio_high.map_or(ratio, |high| high.max(ratio));
-            if best < HEALTHY_RATIO {
-                return Verdict::Findings;
-            }
-            verdict = Verdict::Healthy;
+    /// The verdict on what was measured and what was not. `findings` when the whole interval of a comparison lies below
+    /// [`HEALTHY_RATIO`], so that noise is no finding, or its tunnel stalls; `healthy` only when every comparison that was
+    /// asked for has its ratio from enough pairs; else `unmeasured`.
+    pub fn verdict_on(comparisons: &[Comparison], not_measured: &[NotMeasured]) -> Verdict {
+        let enough = |one: &&Comparison| one.pairs.len() >= FEWEST_PAIRS;
+        let slow = comparisons
+            .iter()
+            .filter(enough)
+            .filter_map(|one| one.ratio_high)
+            .any(|high| high < HEALTHY_RATIO);
+        let known = |one: &Comparison| one.ratio.is_some() && enough(&one);
+        if slow || comparisons.iter().any(stalls) {
+            Verdict::Findings
+        } else if !comparisons.is_empty()
+            && comparisons.iter().all(known)
+            && not_measured.is_empty()
+        {
+            Verdict::Healthy
+        } else {
+            Verdict::Unmeasured
         }
-        verdict
     }
+}
+
+/// Nothing arrived in any of several samples through the tunnel.
+fn stalls(comparison: &Comparison) -> bool {
+    comparison.of(Via::Tunnel).count() >= 2
+        && comparison.of(Via::Tunnel).all(|sample| sample.stalled)
 }
 
 /// Everything the doctor measured.
@@ -274,4 +288,43 @@ fn machines_of(evidence: &Evidence) -> Vec<MachineRecord> {
         });
     }
     machines
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn comparison(ratio: Option<f64>, pairs: usize) -> Comparison {
+        serde_json::from_value(json!({
+            "direction": "upload", "streams": 1, "protocol": "tcp", "bare": 1e8, "tunnel": 1e8,
+            "ratio": ratio, "ratio_low": ratio, "ratio_high": ratio,
+            "pairs": vec![json!({"bare": 1e8, "tunnel": 1e8, "ratio": ratio.unwrap_or(0.0)}); pairs],
+            "bare_unknown": null, "remarks": [], "samples": [],
+        }))
+        .unwrap()
+    }
+
+    #[test]
+    fn only_what_was_all_measured_is_healthy() {
+        let good = comparison(Some(0.96), 5);
+        let verdict = |more: &[Comparison], missing: &[NotMeasured]| {
+            let all: Vec<Comparison> = std::iter::once(&good).chain(more).cloned().collect();
+            TestRecord::verdict_on(&all, missing)
+        };
+        assert_eq!(verdict(&[], &[]), Verdict::Healthy);
+        assert_eq!(verdict(&[comparison(Some(0.8), 5)], &[]), Verdict::Findings);
+        assert_eq!(
+            verdict(&[comparison(Some(0.8), 4)], &[]),
+            Verdict::Unmeasured
+        );
+        assert_eq!(verdict(&[comparison(None, 0)], &[]), Verdict::Unmeasured);
+        let missing = NotMeasured {
+            what: "download with 1 streams".to_owned(),
+            because: "refused".to_owned(),
+        };
+        assert_eq!(verdict(&[], &[missing]), Verdict::Unmeasured);
+        assert_eq!(TestRecord::verdict_on(&[], &[]), Verdict::Unmeasured);
+    }
 }

@@ -31,7 +31,14 @@ pub fn test(record: &TestRecord, look: &Look) -> String {
         }
         (_, Some(carried)) => {
             let text = format!("{tunnel}: {carried}.");
-            look.hanging(&format!("{}  ", look.warn("not comparable")), 16, &text)
+            let comparable = record.comparisons.iter().any(|one| one.ratio.is_some());
+            let word = if comparable {
+                "incomplete"
+            } else {
+                "not comparable"
+            };
+            let lead = format!("{}  ", look.warn(word));
+            look.hanging(&lead, word.len() + 2, &text)
         }
         (_, None) => look.hanging(
             &format!("{}  ", look.warn("unmeasured")),

@@ -171,7 +171,7 @@ fn measure(
     }
     Ok(TestRecord {
         schema: Schema::of("test"),
-        verdict: TestRecord::verdict_on(&comparisons),
+        verdict: TestRecord::verdict_on(&comparisons, &not_measured),
         started_at,
         interface: ends.interface.clone(),
         far_kind: far_kind(ends),
