@@ -276,10 +276,11 @@ fn start(
     let began = Instant::now();
     while UnixStream::connect(&socket).is_err() {
         let said = || {
-            fs::read_to_string(&log_path)
-                .unwrap_or_default()
-                .trim()
-                .to_owned()
+            let words = fs::read_to_string(&log_path).unwrap_or_default();
+            match words.trim() {
+                "" => "it said nothing".to_owned(),
+                words => words.to_owned(),
+            }
         };
         if daemon.failed() {
             return Err(failed(format!("ended at once: {}", said())));
