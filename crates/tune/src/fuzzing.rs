@@ -58,7 +58,7 @@ pub fn script(json: &[u8]) {
                 .split('\'')
                 .step_by(2)
                 .flat_map(str::chars)
-                .all(|letter| letter.is_ascii_alphanumeric() || " -_./=".contains(letter));
+                .all(|letter| letter.is_ascii_alphanumeric() || " _-.,+@%/=:".contains(letter));
             assert!(
                 line.starts_with('#') || plain || known.contains(command),
                 "{line:?} in {}",

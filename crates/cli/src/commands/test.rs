@@ -221,7 +221,10 @@ fn in_words(plan: &ComparePlan) -> String {
         Direction::Upload => "upload",
         Direction::Download => "download",
     };
-    format!("{direction} with {} streams", plan.streams)
+    match plan.streams {
+        1 => format!("{direction} with one stream"),
+        streams => format!("{direction} with {streams} streams"),
+    }
 }
 
 fn far_kind(ends: &Ends) -> FarKind {

@@ -94,6 +94,16 @@ pub(super) fn held_back(evidence: &Evidence, direction: Direction) -> bool {
         && !super::socket_overflow::too_small(evidence, direction)
 }
 
+/// Without a bare side nobody knows that the tunnel is held back at all: worth knowing, no warning.
+pub(super) fn severity(evidence: &Evidence, directions: &[Direction], certain: bool) -> Severity {
+    let crippled = |direction: &Direction| evidence.crippled(*direction);
+    match certain {
+        false => Severity::Info,
+        true if directions.iter().any(crippled) => Severity::Critical,
+        true => Severity::Warning,
+    }
+}
+
 fn saturated(evidence: &Evidence, end: End, direction: Direction) -> Option<Cores> {
     let cores = cores::of(evidence, end, direction)?;
     let hit = cores.mean >= SATURATED
@@ -138,14 +148,7 @@ fn found(evidence: &Evidence, end: End, hits: &[(Direction, Cores)]) -> Option<F
         None => String::new(),
     };
     Some(Found {
-        severity: if directions
-            .iter()
-            .any(|direction| evidence.crippled(*direction))
-        {
-            Severity::Critical
-        } else {
-            Severity::Warning
-        },
+        severity: severity(evidence, &directions, certain),
         confidence: if certain { 0.85 } else { 0.6 },
         effect: directions
             .iter()

@@ -4,11 +4,11 @@ use wirespeed_facts::Implementation;
 use wirespeed_measure::Direction;
 use wirespeed_settings::shell_word;
 
-use super::cpu_saturated::{HEALTHY_RATIO, held_back, machine_name, machines, unknown};
+use super::cpu_saturated::{HEALTHY_RATIO, held_back, machine_name, machines, severity, unknown};
 use crate::cores::{self, Cores};
 use crate::finding::{Check, Found, Outcome, command, line, percent, rates_line};
 use crate::view::{DIRECTIONS, ENDS, only, word};
-use crate::{End, Evidence, Goal, Remedy, Severity};
+use crate::{End, Evidence, Goal, Remedy};
 
 pub(super) const CODE: &str = "one-core-bound";
 
@@ -148,14 +148,7 @@ fn found(evidence: &Evidence, end: End, hits: &[(Direction, Cores)]) -> Option<F
         format!("; {} may only use core {}", daemon.program, daemon.cpus)
     });
     Some(Found {
-        severity: if directions
-            .iter()
-            .any(|direction| evidence.crippled(*direction))
-        {
-            Severity::Critical
-        } else {
-            Severity::Warning
-        },
+        severity: severity(evidence, &directions, certain),
         confidence: if certain { 0.85 } else { 0.6 },
         effect: directions
             .iter()
