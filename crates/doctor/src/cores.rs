@@ -66,6 +66,20 @@ pub(crate) fn of(evidence: &Evidence, end: End, direction: Direction) -> Option<
     })
 }
 
+/// Mean over all cores during the longer load of many streams; `None` when there was none.
+pub(crate) fn with_many_streams(
+    evidence: &Evidence,
+    end: End,
+    direction: Direction,
+) -> Option<f64> {
+    let soak = evidence
+        .soaks
+        .iter()
+        .find(|soak| soak.load.via == Via::Tunnel && soak.load.direction == direction)?;
+    let cores = &moved(soak, end)?.cores;
+    (!cores.is_empty()).then(|| mean(cores.iter().map(CoreTime::busy_share)))
+}
+
 impl Cores {
     /// Per core as lines of evidence.
     pub(crate) fn lines(

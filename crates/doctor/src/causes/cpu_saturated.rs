@@ -16,6 +16,10 @@ pub(super) const CHECK: Check = Check {
 
 /// Mean over all cores from which a machine counts as saturated.
 const SATURATED: f64 = 0.9;
+/// One connection leaves gaps while it waits for its own replies: with this share and …
+const NEARLY_SATURATED: f64 = 0.8;
+/// … this one while many connections fill the gaps, a machine is saturated too.
+const SATURATED_BY_MANY: f64 = 0.93;
 /// A tunnel that carries this share of bare for sure is not held back.
 pub(super) const HEALTHY_RATIO: f64 = 0.9;
 
@@ -106,7 +110,12 @@ pub(super) fn severity(evidence: &Evidence, directions: &[Direction], certain: b
 
 fn saturated(evidence: &Evidence, end: End, direction: Direction) -> Option<Cores> {
     let cores = cores::of(evidence, end, direction)?;
-    let hit = cores.mean >= SATURATED
+    let filled = || {
+        cores::with_many_streams(evidence, end, direction)
+            .is_some_and(|mean| mean >= SATURATED_BY_MANY)
+    };
+    let busy = cores.mean >= SATURATED || (cores.mean >= NEARLY_SATURATED && filled());
+    let hit = busy
         && held_back(evidence, direction)
         && !super::one_core_bound::fits(evidence, end, direction);
     hit.then_some(cores)
@@ -120,6 +129,20 @@ fn found(evidence: &Evidence, end: End, hits: &[(Direction, Cores)]) -> Option<F
         .iter()
         .flat_map(|(direction, cores)| cores.lines(evidence, end, *direction))
         .collect();
+    for (direction, cores) in hits {
+        if let Some(mean) = cores::with_many_streams(evidence, end, *direction) {
+            lines.push(line(
+                format!(
+                    "all cores with one connection and with many, {}",
+                    word(*direction)
+                ),
+                evidence.name(end),
+                cores.mean,
+                mean,
+                "share",
+            ));
+        }
+    }
     for (process, used) in &processes {
         lines.push(line(
             format!("processor time of {process}, {}", word(*first)),
@@ -159,7 +182,11 @@ fn found(evidence: &Evidence, end: End, hits: &[(Direction, Cores)]) -> Option<F
         evidence: lines,
         because: format!(
             "All cores together are {} busy while the tunnel is loaded{mostly}: there is no processor left to carry more.",
-            percent(cores.mean)
+            percent(
+                cores::with_many_streams(evidence, end, *first)
+                    .unwrap_or_default()
+                    .max(cores.mean)
+            )
         ),
         remedies: vec![less_work(evidence, end)],
         refused: Vec::new(),
@@ -196,9 +223,9 @@ mod tests {
     use super::CODE;
     use crate::testing::{
         at, core, each_sample, facts_of, forget_far, healthy, not_checked, nothing, only_finding,
-        set_ratio,
+        sample, set_ratio,
     };
-    use crate::{End, Evidence};
+    use crate::{End, Evidence, judge};
 
     fn busy(share: f64, ratio: f64) -> Evidence {
         let mut evidence = healthy();
@@ -219,6 +246,33 @@ mod tests {
             ("server", Some(Direction::Upload))
         );
         assert!(finding.because.contains("wireguard-go"));
+    }
+
+    #[test]
+    fn many_connections_fill_the_gaps_that_one_leaves() {
+        let mut evidence = busy(0.86, 0.5);
+        let with_soak = |evidence: &mut Evidence, share: f64| {
+            let mut soak = sample(Via::Tunnel, Direction::Upload, 90e6);
+            at(&mut soak, End::Far).cores = vec![core(share); 4];
+            evidence.soaks = vec![soak];
+        };
+        with_soak(&mut evidence, 0.92);
+        assert!(
+            judge(&evidence)
+                .findings
+                .iter()
+                .all(|finding| finding.code != CODE)
+        );
+        with_soak(&mut evidence, 0.94);
+        only_finding(&evidence, CODE);
+        let mut idle = busy(0.79, 0.5);
+        with_soak(&mut idle, 0.99);
+        assert!(
+            judge(&idle)
+                .findings
+                .iter()
+                .all(|finding| finding.code != CODE)
+        );
     }
 
     #[test]
