@@ -3,11 +3,14 @@
 use std::collections::BTreeMap;
 
 use wirespeed_facts::CoreTime;
-use wirespeed_measure::{Direction, Via};
+use wirespeed_measure::{Direction, Sample, Via};
 
 use crate::finding::line;
 use crate::view::{FEWEST_SAMPLES, median, moved, word};
 use crate::{End, Evidence, EvidenceLine};
+
+/// Seconds around a load that may count as its edges.
+const EDGES_AT_MOST: f64 = 0.1;
 
 /// Medians over the tunnel's samples of one direction; shares of one core, 0 to 1.
 #[derive(Debug, Clone, PartialEq)]
@@ -28,16 +31,15 @@ pub(crate) struct Cores {
 
 /// Reads the cores of an end; `None` when fewer than [`FEWEST_SAMPLES`] samples tell.
 pub(crate) fn of(evidence: &Evidence, end: End, direction: Direction) -> Option<Cores> {
-    let samples: Vec<&Vec<CoreTime>> = evidence
+    let samples: Vec<Vec<CoreTime>> = evidence
         .samples(direction, Via::Tunnel)
         .into_iter()
-        .filter_map(|sample| Some(&moved(sample, end)?.cores))
-        .filter(|cores| !cores.is_empty())
+        .filter_map(|sample| during(sample, end))
         .collect();
     if samples.len() < FEWEST_SAMPLES {
         return None;
     }
-    let count = samples.iter().map(|cores| cores.len()).min()?;
+    let count = samples.iter().map(Vec::len).min()?;
     let each = (0..count)
         .filter_map(|core| median(samples.iter().map(|cores| cores[core].busy_share())))
         .collect();
@@ -76,8 +78,19 @@ pub(crate) fn with_many_streams(
         .soaks
         .iter()
         .find(|soak| soak.load.via == Via::Tunnel && soak.load.direction == direction)?;
-    let cores = &moved(soak, end)?.cores;
-    (!cores.is_empty()).then(|| mean(cores.iter().map(CoreTime::busy_share)))
+    during(soak, end).map(|cores| mean(cores.iter().map(CoreTime::busy_share)))
+}
+
+/// The cores of an end while the load ran. The counters are read a little before and after it, when nothing is sent: on a
+/// load of a second that is one part in twenty, and idle.
+fn during(sample: &Sample, end: End) -> Option<Vec<CoreTime>> {
+    let moved = moved(sample, end).filter(|moved| !moved.cores.is_empty())?;
+    let edges = (moved.seconds - sample.load.warm_up - sample.ran).clamp(0.0, EDGES_AT_MOST);
+    let without_edges = |core: &CoreTime| CoreTime {
+        idle: (core.idle - edges).max(0.0),
+        ..*core
+    };
+    Some(moved.cores.iter().map(without_edges).collect())
 }
 
 impl Cores {
