@@ -249,11 +249,22 @@ impl<T: Copy> PerEnd<T> {
 pub struct Fault {
     /// The first end gets a second peer that takes over the allowed IPs of the real one.
     pub duplicate_allowed_ips: bool,
+    /// Other work at the second end: so many processes, each of which takes all the processor it can get.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub busy_jobs: u16,
     /// Silence after everything is set up, before `up` ends (a NAT's mapping expires).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub idle: Option<Span>,
     /// The tunnel can't work from the start, so `up` does not wait for it.
     pub tunnel_never_works: bool,
+}
+
+#[expect(
+    clippy::trivially_copy_pass_by_ref,
+    reason = "the shape serde asks for"
+)]
+fn is_zero(number: &u16) -> bool {
+    *number == 0
 }
 
 /// Settings of one host.

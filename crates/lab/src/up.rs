@@ -1,6 +1,7 @@
 //! Bringing a lab up, step by step; whatever fails takes everything down again.
 
 use std::path::{Path, PathBuf};
+use std::process::Stdio;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -146,6 +147,18 @@ fn build(lab: &mut Lab, options: &UpOptions) -> Result<(), LabError> {
     if lab.scenario.fault.duplicate_allowed_ips {
         step("fault: the same allowed IPs twice")?;
         tunnel::steal_allowed_ips(&runner, lab)?;
+    }
+    for _ in 0..lab.scenario.fault.busy_jobs {
+        step("fault: other work for the processor")?;
+        // Ends with the namespace, like everything in it.
+        let mut job = runner.in_host(second.host, &["sha256sum", "/dev/zero"]);
+        job.stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null());
+        tunnel::spawn_daemon(job).map_err(|e| LabError::Setting {
+            host: second.host.to_owned(),
+            why: format!("sha256sum could not be started: {e}"),
+        })?;
     }
     if let Some(idle) = lab.scenario.fault.idle {
         step(&format!("fault: {idle} of silence"))?;
