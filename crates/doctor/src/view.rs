@@ -194,6 +194,14 @@ impl Evidence {
         self.stalled(direction) || self.below(direction, 0.5) == Some(true)
     }
 
+    /// The largest [`Evidence::lost_share`] of some directions; 0 of none.
+    pub(crate) fn worst_lost_share(&self, directions: &[Direction]) -> f64 {
+        directions
+            .iter()
+            .map(|direction| self.lost_share(*direction))
+            .fold(0.0, f64::max)
+    }
+
     /// Share of the bare rate that is lost, 0 to 1; one half where there is no ratio.
     pub(crate) fn lost_share(&self, direction: Direction) -> f64 {
         if self.stalled(direction) {

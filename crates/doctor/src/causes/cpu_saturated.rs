@@ -173,10 +173,7 @@ fn found(evidence: &Evidence, end: End, hits: &[(Direction, Cores)]) -> Option<F
     Some(Found {
         severity: severity(evidence, &directions, certain),
         confidence: if certain { 0.85 } else { 0.6 },
-        effect: directions
-            .iter()
-            .map(|direction| evidence.lost_share(*direction))
-            .fold(0.0, f64::max),
+        effect: evidence.worst_lost_share(&directions),
         host: machine_name(evidence, end),
         direction: only(&directions),
         evidence: lines,

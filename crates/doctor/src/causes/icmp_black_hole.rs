@@ -49,10 +49,7 @@ fn found(evidence: &Evidence, silent: &[Excess]) -> Option<Found> {
         } else {
             0.75
         },
-        effect: directions
-            .iter()
-            .map(|direction| evidence.lost_share(*direction))
-            .fold(0.0, f64::max),
+        effect: evidence.worst_lost_share(&directions),
         host: evidence.name(sender(first.direction)).to_owned(),
         direction: only(&directions),
         evidence: silent

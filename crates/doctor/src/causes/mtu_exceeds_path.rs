@@ -75,10 +75,7 @@ fn found(evidence: &Evidence, group: &[&Excess]) -> Option<Found> {
         } else {
             0.7
         },
-        effect: directions
-            .iter()
-            .map(|direction| evidence.lost_share(*direction))
-            .fold(0.0, f64::max),
+        effect: evidence.worst_lost_share(&directions),
         host: evidence.name(sender(first.direction)).to_owned(),
         direction: only(&directions),
         evidence: group

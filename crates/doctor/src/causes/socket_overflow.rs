@@ -185,10 +185,7 @@ fn found(
             Severity::Warning
         },
         confidence: 0.9,
-        effect: directions
-            .iter()
-            .map(|direction| evidence.lost_share(*direction))
-            .fold(0.0, f64::max),
+        effect: evidence.worst_lost_share(&directions),
         host: evidence.name(end).to_owned(),
         direction: only(&directions),
         evidence: lines,
