@@ -1,0 +1,3 @@
+//! The program `wirespeed-device`.
+
+fn main() {}
