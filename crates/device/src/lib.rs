@@ -6,3 +6,6 @@
 //! ```
 //!
 //! Each step is a plain function over a batch; an engine decides who calls it on which core.
+
+pub mod control;
+pub mod options;
