@@ -2,13 +2,14 @@
 # make build   the program: target/release/wirespeed
 # make demo    a slow tunnel found out, fixed with proof, and put back (as root)
 # make test    every test, and what could not be tested here (as root)
+# make peers   the other userspace WireGuards the device is tested against, into target/peers
 # make bench   the benchmarks of bench/README.md (as root)
 # make lint    rustfmt and clippy
 # make fuzz    each fuzz target for a minute (FUZZ_SECONDS=…; TARGETS=… for some)
 
 export PATH := $(PATH):$(if $(CARGO_HOME),$(CARGO_HOME),$(HOME)/.cargo)/bin
 
-.PHONY: setup build demo test bench lint fuzz
+.PHONY: setup build demo test peers bench lint fuzz
 
 setup:
 	@scripts/setup
@@ -21,6 +22,9 @@ demo: build
 
 test: setup
 	@scripts/test
+
+peers:
+	@scripts/peers
 
 bench: build
 	@bench/run target/release/wirespeed
