@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use crate::DeviceCounters;
+
 /// Counters at one moment. Cheap to read (milliseconds).
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Counters {
@@ -27,6 +29,9 @@ pub struct Counters {
     pub qdiscs: BTreeMap<String, QdiscCounters>,
     /// CPU seconds of processes, by pid (decimal).
     pub processes: BTreeMap<String, ProcessTime>,
+    /// What daemons that tell (wirespeed-device) counted themselves, by interface name.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub devices: BTreeMap<String, DeviceCounters>,
 }
 
 /// Time of one core in seconds, since boot or between two moments (`/proc/stat`).
@@ -117,7 +122,7 @@ pub struct QdiscCounters {
 /// CPU time of a process.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct ProcessTime {
-    /// `/proc/PID/comm`.
+    /// Name of its program.
     pub program: String,
     /// user + system seconds.
     pub cpu: f64,
@@ -145,6 +150,9 @@ pub struct CountersDelta {
     pub qdiscs: BTreeMap<String, QdiscCounters>,
     /// By pid: those that used CPU time in between, the ten busiest.
     pub processes: BTreeMap<String, ProcessTime>,
+    /// By interface name; a daemon that was started anew in between is absent.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub devices: BTreeMap<String, DeviceCounters>,
     /// Counters that went backwards, vanished or appeared (reset, link recreated, daemon silent): named here as
     /// `section.name`, absent above.
     pub unreliable: Vec<String>,

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use crate::{
-    CoreTime, Counters, CountersDelta, LinkCounters, PeerCounters, ProcessTime, QdiscCounters,
-    Softnet,
+    CoreTime, Counters, CountersDelta, DeviceCounters, LinkCounters, PeerCounters, ProcessTime,
+    QdiscCounters, Softnet,
 };
 
 /// Processes that a delta names.
@@ -45,6 +45,13 @@ impl Counters {
                 &mut unreliable,
             ),
             processes: processes(&self.processes, &earlier.processes),
+            devices: rows(
+                "devices",
+                &self.devices,
+                &earlier.devices,
+                DeviceCounters::since,
+                &mut unreliable,
+            ),
             unreliable: Vec::new(),
         };
         CountersDelta {
@@ -423,6 +430,7 @@ mod tests {
             socket_drops in names(any_count()),
             qdiscs in names((any_count(), any_count(), any_count())),
             processes in names(proptest::num::f64::ANY),
+            devices in names(names(any_count())),
         ) -> Counters {
             Counters {
                 at, cores, protocols, links, socket_drops,
@@ -435,6 +443,8 @@ mod tests {
                         (name, QdiscCounters { drops, overlimits, backlog_bytes })).collect(),
                 processes: processes.into_iter()
                     .map(|(pid, cpu)| (pid, ProcessTime { program: "p".to_owned(), cpu })).collect(),
+                devices: devices.into_iter()
+                    .map(|(name, drops)| (name, DeviceCounters { drops, ..DeviceCounters::default() })).collect(),
             }
         }
     }

@@ -22,8 +22,9 @@ use serde::de::DeserializeOwned;
 use crate::generic_netlink::Undecoded;
 use crate::links::{qdisc_counters, raw_link};
 use crate::{
-    CoreTime, Counters, EndpointRoute, Known, firewall, generic_netlink, host, netlink, offloads,
-    proc_net, proc_stat, processes, routes, sock_diag, softnet, wireguard_kernel, wireguard_uapi,
+    CoreTime, Counters, DeviceCounters, EndpointRoute, Known, device_statistics, firewall,
+    generic_netlink, host, netlink, offloads, proc_net, proc_stat, processes, routes, sock_diag,
+    softnet, wireguard_kernel, wireguard_uapi,
 };
 
 #[cfg(test)]
@@ -48,6 +49,19 @@ pub fn uapi(answer: &[u8]) {
             travels(&device.peers);
         }
         Err(error) => assert!(error.to_string().len() < LONGEST_MESSAGE, "{error}"),
+    }
+}
+
+/// What a daemon tells over its statistics socket.
+pub fn device(document: &[u8]) {
+    match device_statistics::parse(document) {
+        Ok(statistics) => {
+            let counters = statistics.counters();
+            let still = counters.since(&counters);
+            assert_eq!(still, Some(DeviceCounters::default()), "nothing moved");
+            travels(&statistics);
+        }
+        Err(error) => assert!(error.to_string().len() < 3 * LONGEST_MESSAGE, "{error}"),
     }
 }
 
@@ -175,6 +189,7 @@ mod tests {
     #[test]
     fn the_corpus_is_read() {
         corpus("facts_uapi", super::uapi);
+        corpus("facts_device", super::device);
         corpus("facts_nft", super::nft);
         corpus("facts_kernel", super::kernel);
         corpus("facts_proc", super::proc);

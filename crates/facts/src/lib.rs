@@ -10,6 +10,7 @@
 mod child;
 mod counters;
 mod delta;
+mod device_statistics;
 mod drivers;
 mod files;
 mod firewall;
@@ -37,6 +38,9 @@ mod wireguard_kernel;
 mod wireguard_uapi;
 
 pub use counters::*;
+pub use device_statistics::{
+    DeviceCounters, DeviceFlow, DeviceOffload, DeviceStatistics, DeviceWorker, WorkerCounters,
+};
 pub use known::Known;
 pub use model::*;
 pub use routes::way_to;

@@ -5,7 +5,7 @@ use std::net::{IpAddr, SocketAddr};
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Counters, Known};
+use crate::{Counters, DeviceStatistics, Known};
 
 /// What to look at.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -108,7 +108,7 @@ pub enum Implementation {
     Userspace {
         /// The daemon's process, when the process that holds the UAPI socket could be found.
         pid: Option<u32>,
-        /// `/proc/PID/comm`.
+        /// Name of its program.
         program: Option<String>,
         /// CPUs the daemon may run on, as in `Cpus_allowed_list`.
         cpus_allowed: Option<String>,
@@ -134,6 +134,9 @@ pub struct Tunnel {
     pub peers: Known<Vec<Peer>>,
     /// The UDP sockets of the device (one per address family); empty for a kernel tunnel's unlisted sockets.
     pub sockets: Known<Vec<UdpSocket>>,
+    /// What the daemon tells beyond the standard interface; `None` when it has no socket for that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub statistics: Option<Known<DeviceStatistics>>,
 }
 
 /// One peer of a WireGuard device.
@@ -181,7 +184,7 @@ pub struct SocketHolder {
     pub pid: u32,
     /// File descriptor in that process.
     pub fd: i32,
-    /// `/proc/PID/comm`.
+    /// Name of its program.
     pub program: String,
 }
 

@@ -14,15 +14,45 @@ pub(crate) fn times() -> BTreeMap<String, ProcessTime> {
     pids()
         .filter_map(|pid| {
             let stat = files::text(format!("/proc/{pid}/stat")).ok()?;
-            Some((pid.to_string(), process_time(&stat, ticks)?))
+            let mut time = process_time(&stat, ticks)?;
+            time.program = whole_name(pid, time.program);
+            Some((pid.to_string(), time))
         })
         .collect()
 }
 
-/// Name of a process (`/proc/PID/comm`); `None` when there is no such process in sight.
-pub(crate) fn program(pid: u32) -> Option<String> {
-    files::line(format!("/proc/{pid}/comm")).ok()
+/// CPU time of one thread of a process since its start, in seconds.
+pub(crate) fn thread_seconds(pid: u32, thread: u32) -> Option<f64> {
+    let stat = files::text(format!("/proc/{pid}/task/{thread}/stat")).ok()?;
+    Some(process_time(&stat, ticks_per_second())?.cpu)
 }
+
+/// Name of a process; `None` when there is no such process in sight.
+pub(crate) fn program(pid: u32) -> Option<String> {
+    let comm = files::line(format!("/proc/{pid}/comm")).ok()?;
+    Some(whole_name(pid, comm))
+}
+
+/// The kernel keeps 15 bytes of a name (`wirespeed-devic`): the rest is told by the file that runs, where that begins alike.
+fn whole_name(pid: u32, comm: String) -> String {
+    if comm.len() < COMM_BYTES {
+        return comm;
+    }
+    fs::read_link(format!("/proc/{pid}/exe"))
+        .ok()
+        .and_then(|file| whole_name_of(&comm, &file))
+        .unwrap_or(comm)
+}
+
+fn whole_name_of(comm: &str, file: &Path) -> Option<String> {
+    let name = file.file_name()?.to_str()?;
+    // A program that was replaced while it runs.
+    let name = name.strip_suffix(" (deleted)").unwrap_or(name);
+    name.starts_with(comm).then(|| name.to_owned())
+}
+
+/// `TASK_COMM_LEN` less the end of the string.
+const COMM_BYTES: usize = 15;
 
 /// CPUs a process may run on, as `Cpus_allowed_list` (`0-3,8`).
 pub(crate) fn cpus_allowed(pid: u32) -> Option<String> {
@@ -169,6 +199,18 @@ mod tests {
         let time = process_time(stat, 100.0).unwrap();
         assert_eq!(time.program, "a) (b)");
         assert!((time.cpu - 2.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn a_name_that_was_cut_is_made_whole_by_the_file_that_runs() {
+        let whole = |file: &str| whole_name_of("wirespeed-devic", Path::new(file));
+        for file in [
+            "/usr/bin/wirespeed-device",
+            "/usr/bin/wirespeed-device (deleted)",
+        ] {
+            assert_eq!(whole(file).as_deref(), Some("wirespeed-device"));
+        }
+        assert_eq!(whole("/usr/bin/python3.11"), None);
     }
 
     #[test]

@@ -7,7 +7,7 @@ use std::time::Duration;
 use crate::{Known, child};
 
 /// Program and the option that makes it print its version.
-const PROGRAMS: [(&str, &str); 7] = [
+const PROGRAMS: [(&str, &str); 8] = [
     ("ethtool", "--version"),
     ("ip", "-Version"),
     ("iperf3", "--version"),
@@ -15,6 +15,7 @@ const PROGRAMS: [(&str, &str); 7] = [
     ("tc", "-Version"),
     ("wg", "--version"),
     ("wireguard-go", "--version"),
+    ("wirespeed-device", "--version"),
 ];
 const TIME_LIMIT: Duration = Duration::from_secs(1);
 const SIZE_LIMIT: usize = 64 << 10;

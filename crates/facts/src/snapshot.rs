@@ -12,7 +12,7 @@ use crate::offloads::Ethtool;
 use crate::tunnels::Reading;
 use crate::{
     Counters, Facts, Known, Link, PeerCounters, QdiscCounters, Scope, drivers, firewall, host,
-    links, proc_net, proc_stat, processes, programs, routes, sock_diag, softnet, sysctls, tunnels,
+    links, proc_net, proc_stat, processes, programs, routes, softnet, sysctls, tunnels,
 };
 
 /// Reads everything once, in the calling thread's network namespace.
@@ -68,20 +68,24 @@ fn counters_of(
 ) -> Counters {
     let mut peers: BTreeMap<String, PeerCounters> = BTreeMap::new();
     let mut socket_drops = BTreeMap::new();
-    for device in readings
+    let devices = readings
         .iter()
-        .filter_map(|reading| reading.device.as_ref().ok())
-    {
+        .filter_map(|reading| {
+            let statistics = reading.statistics.as_ref()?.value()?;
+            Some((reading.link.name.clone(), statistics.counters()))
+        })
+        .collect();
+    for reading in readings {
+        let Ok(device) = &reading.device else {
+            continue;
+        };
         for peer in &device.peers {
             // One key can be a peer of two devices.
             let sum = peers.entry(peer.public_key.clone()).or_default();
             sum.rx_bytes = sum.rx_bytes.saturating_add(peer.rx_bytes);
             sum.tx_bytes = sum.tx_bytes.saturating_add(peer.tx_bytes);
         }
-        let sockets = device
-            .listen_port
-            .and_then(|port| sock_diag::udp_sockets(port).ok());
-        for socket in sockets.into_iter().flatten() {
+        for socket in tunnels::sockets(reading).value().into_iter().flatten() {
             socket_drops.insert(socket.inode.to_string(), socket.drops.into());
         }
     }
@@ -98,6 +102,7 @@ fn counters_of(
         socket_drops,
         qdiscs: named_qdiscs(netlink, raw_links),
         processes: processes::times(),
+        devices,
     }
 }
 

@@ -1,17 +1,24 @@
 //! The WireGuard devices of this network namespace, whoever carries them.
 
+use std::collections::BTreeSet;
+
 use crate::links::RawLink;
 use crate::processes::{self, Descriptors};
 use crate::wireguard::Device;
 use crate::{
-    Implementation, Known, Scope, Tunnel, UdpSocket, sock_diag, wireguard_kernel, wireguard_uapi,
+    DeviceStatistics, Implementation, Known, Scope, Tunnel, UdpSocket, device_statistics,
+    sock_diag, wireguard_kernel, wireguard_uapi,
 };
+
+/// Workers whose own ports are looked at.
+const MOST_WORKERS: usize = 256;
 
 /// A device as read, or why not, and who opened its UAPI socket.
 pub(crate) struct Reading {
     pub(crate) link: RawLink,
     pub(crate) carrier: Carrier,
     pub(crate) device: Result<Device, String>,
+    pub(crate) statistics: Option<Known<DeviceStatistics>>,
 }
 
 /// Which way a device was read.
@@ -60,6 +67,10 @@ pub(crate) fn read(scope: &Scope, links: &[RawLink], now: f64) -> Vec<Reading> {
             };
             Some(Reading {
                 link: link.clone(),
+                statistics: match carrier {
+                    Carrier::Kernel => None,
+                    Carrier::Userspace { .. } => device_statistics::read(&link.name),
+                },
                 carrier,
                 device,
             })
@@ -67,16 +78,31 @@ pub(crate) fn read(scope: &Scope, links: &[RawLink], now: f64) -> Vec<Reading> {
         .collect()
 }
 
-/// The UDP sockets at a device's port, their holders left open.
-pub(crate) fn sockets(device: &Result<Device, String>) -> Known<Vec<UdpSocket>> {
-    match device {
-        Ok(Device {
-            listen_port: Some(port),
-            ..
-        }) => sock_diag::udp_sockets(*port).into(),
-        Ok(_) => Known::because("the device listens on no port: it is down or has no private key"),
-        Err(reason) => Known::because(reason.clone()),
+/// The UDP sockets of a device, their holders left open.
+pub(crate) fn sockets(reading: &Reading) -> Known<Vec<UdpSocket>> {
+    let port = match &reading.device {
+        Ok(device) => device.listen_port,
+        Err(reason) => return Known::because(reason.clone()),
+    };
+    let Some(port) = port else {
+        return Known::because("the device listens on no port: it is down or has no private key");
+    };
+    let of_workers = reading
+        .statistics
+        .iter()
+        .filter_map(Known::value)
+        .flat_map(|statistics| &statistics.workers)
+        .filter_map(|worker| worker.port)
+        .take(MOST_WORKERS);
+    let ports: BTreeSet<u16> = of_workers.chain([port]).collect();
+    let mut sockets = Vec::new();
+    for port in ports {
+        match sock_diag::udp_sockets(port) {
+            Ok(at_port) => sockets.extend(at_port),
+            Err(error) => return Known::because(error.to_string()),
+        }
     }
+    Known::Value(sockets)
 }
 
 /// Completes the readings: processes, sockets, holders.
@@ -96,7 +122,7 @@ fn tunnel(reading: Reading, descriptors: &Descriptors) -> Tunnel {
         Carrier::Kernel => None,
         Carrier::Userspace { listener } => descriptors.tun_holder(&reading.link.name, listener),
     };
-    let mut sockets = sockets(&reading.device);
+    let mut sockets = sockets(&reading);
     if let Known::Value(sockets) = &mut sockets {
         for socket in sockets.iter_mut() {
             socket.holder = descriptors.holder(socket.inode);
@@ -134,5 +160,6 @@ fn tunnel(reading: Reading, descriptors: &Descriptors) -> Tunnel {
         public_key: device.public_key,
         peers,
         sockets,
+        statistics: reading.statistics,
     }
 }

@@ -69,6 +69,7 @@ fn tunnel(name: &str, key: &str, peers: Vec<Peer>) -> Tunnel {
         fwmark: 0,
         public_key: Some(key.to_owned()),
         peers: Known::Value(peers),
+        statistics: None,
         sockets: Known::because("not part of this test"),
     }
 }

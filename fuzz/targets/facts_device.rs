@@ -1,0 +1,10 @@
+//! What a daemon tells over its statistics socket.
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| {
+    wirespeed_facts::fuzzing::device(data);
+});
+
+libfuzzer_sys::fuzz_mutator!(|data: &mut [u8], size: usize, max_size: usize, seed: u32| {
+    wirespeed_fuzz::mutate_json(data, size, max_size, seed)
+});
