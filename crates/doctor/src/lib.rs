@@ -6,6 +6,7 @@
 
 mod causes;
 mod cores;
+mod device;
 mod finding;
 #[cfg(any(test, feature = "fuzzing"))]
 pub mod fuzzing;

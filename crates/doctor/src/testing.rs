@@ -143,6 +143,7 @@ fn facts(
                 rx_bytes: 1000,
                 tx_bytes: 1000,
             }]),
+            statistics: None,
             sockets: Known::Value(vec![UdpSocket {
                 local: SocketAddr::from(([0, 0, 0, 0], 51820)),
                 inode: 77,

@@ -1,6 +1,6 @@
 //! Measurements in the terminal: the table of comparisons, probes, and what the machines are.
 
-use wirespeed_facts::{Implementation, Known, Peer};
+use wirespeed_facts::{DeviceStatistics, Implementation, Known, Peer};
 use wirespeed_measure::{Comparison, Direction, Protocol, RttSummary, Sample, Via};
 
 use crate::look::{Look, clean, table};
@@ -350,6 +350,13 @@ pub(crate) fn machines(machines: &[MachineRecord], look: &Look) -> String {
                 "tunnel",
                 format!("{}, MTU {}, carried by {by}", tunnel.name, tunnel.mtu),
             ));
+            if let Some(statistics) = &tunnel.statistics {
+                let words = match statistics {
+                    Known::Value(statistics) => device_words(statistics),
+                    Known::Unknown(reason) => format!("not known: {reason}"),
+                };
+                lines.push(("device", words));
+            }
         }
         let peers = tunnel
             .and_then(|tunnel| tunnel.peers.value())
@@ -363,6 +370,34 @@ pub(crate) fn machines(machines: &[MachineRecord], look: &Look) -> String {
         }
     }
     out
+}
+
+/// `inline, 2 workers, without udp-gso (degraded: EIO), dropped 7 (source-not-allowed)`.
+fn device_words(statistics: &DeviceStatistics) -> String {
+    let workers = statistics.workers.len();
+    let mut words = vec![
+        statistics.engine.clone(),
+        format!("{workers} worker{}", if workers == 1 { "" } else { "s" }),
+    ];
+    for offload in &statistics.offloads {
+        if let Some(without) = statistics.without(&offload.offload) {
+            let reason = without
+                .reason
+                .as_ref()
+                .map_or_else(String::new, |reason| format!(": {reason}"));
+            words.push(format!(
+                "without {} ({}{reason})",
+                without.offload, without.state
+            ));
+        }
+    }
+    for (reason, count) in statistics.drops.iter().filter(|(_, count)| **count > 0) {
+        words.push(format!(
+            "dropped {} ({reason})",
+            units::count(*count as f64)
+        ));
+    }
+    words.join(", ")
 }
 
 fn peer_words(peer: &Peer) -> String {

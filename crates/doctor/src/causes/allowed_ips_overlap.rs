@@ -8,6 +8,7 @@ use std::net::IpAddr;
 use wirespeed_facts::{Known, Peer, Tunnel};
 use wirespeed_settings::shell_word;
 
+use crate::device;
 use crate::finding::{Check, Found, Outcome, command, line};
 use crate::view::ENDS;
 use crate::{End, Evidence, EvidenceLine, Goal, Remedy, Severity};
@@ -19,6 +20,9 @@ pub(super) const CHECK: Check = Check {
     title: "A peer's addresses belong to another peer",
     run,
 };
+
+/// What wirespeed-device calls a packet from outside its peer's allowed IPs.
+const SOURCE_NOT_ALLOWED: &str = "source-not-allowed";
 
 fn run(evidence: &Evidence) -> Outcome {
     let mut outcome = Outcome::default();
@@ -107,6 +111,7 @@ fn robbed(
             }),
     );
     lines.extend(frame_errors(evidence, end, tunnel));
+    lines.extend(not_allowed(evidence, end));
     let nothing_passes = evidence
         .idle_rtt_tunnel
         .value()
@@ -240,6 +245,23 @@ fn frame_errors(evidence: &Evidence, end: End, tunnel: &Tunnel) -> Option<Eviden
     })
 }
 
+/// A userspace daemon has no frame errors to count in; ours says it in its statistics.
+fn not_allowed(evidence: &Evidence, end: End) -> Option<EvidenceLine> {
+    let dropped = device::dropped_while_probing(evidence, end, SOURCE_NOT_ALLOWED);
+    (dropped > 0).then(|| {
+        line(
+            format!(
+                "dropped by {} while probing: packets from outside the allowed IPs",
+                device::PROGRAM
+            ),
+            evidence.interface_at(end),
+            0,
+            dropped,
+            "packets",
+        )
+    })
+}
+
 fn own_prefix(
     evidence: &Evidence,
     end: End,
@@ -293,7 +315,7 @@ fn short(peer: &Peer) -> String {
 #[cfg(test)]
 mod tests {
     use super::{CODE, covers, prefix};
-    use wirespeed_facts::{Known, LinkCounters, Peer};
+    use wirespeed_facts::{DeviceCounters, Known, LinkCounters, Peer};
 
     use crate::testing::{healthy, not_checked, nothing, only_finding, rtt, tunnel_of};
     use crate::{End, Evidence, Severity, Verdict, judge};
@@ -340,6 +362,16 @@ mod tests {
                 ..LinkCounters::default()
             },
         );
+        let counters = DeviceCounters {
+            drops: [("source-not-allowed".to_owned(), 9)].into(),
+            ..DeviceCounters::default()
+        };
+        evidence
+            .probing_far
+            .as_mut()
+            .unwrap()
+            .devices
+            .insert("wg1".to_owned(), counters);
         let finding = only_finding(&evidence, CODE);
         assert_eq!(
             (finding.severity, finding.host.as_str()),
@@ -352,6 +384,7 @@ mod tests {
                 .any(|line| line.after == "another-…")
         );
         assert!(finding.evidence.iter().any(|line| line.after == 7));
+        assert!(finding.evidence.iter().any(|line| line.after == 9));
         assert!(finding.remedies[0].commands[0].contains("allowed-ips 10.9.0.1/32"));
     }
 

@@ -1,6 +1,7 @@
 //! `cpu-saturated`: an end has no processor left while the tunnel is loaded, and the tunnel is slower than bare.
 
 use crate::cores::{self, Cores};
+use crate::device;
 use crate::finding::{Check, Found, Outcome, line, percent, rates_line};
 use crate::view::{DIRECTIONS, ENDS, only, word};
 use crate::{End, Evidence, Goal, Remedy, Severity};
@@ -50,6 +51,15 @@ pub(super) fn machines(evidence: &Evidence) -> Vec<End> {
         vec![End::Here]
     } else {
         ENDS.to_vec()
+    }
+}
+
+/// The ends whose daemons run on this machine.
+pub(super) fn daemons(evidence: &Evidence, end: End) -> Vec<End> {
+    if evidence.one_kernel() {
+        ENDS.to_vec()
+    } else {
+        vec![end]
     }
 }
 
@@ -152,6 +162,9 @@ fn found(evidence: &Evidence, end: End, hits: &[(Direction, Cores)]) -> Option<F
             "cores",
         ));
     }
+    for end in daemons(evidence, end) {
+        lines.extend(device::work_lines(evidence, end, *first));
+    }
     lines.extend(
         directions
             .iter()
@@ -185,7 +198,14 @@ fn found(evidence: &Evidence, end: End, hits: &[(Direction, Cores)]) -> Option<F
                     .max(cores.mean)
             )
         ),
-        remedies: vec![less_work(evidence, end)],
+        remedies: [less_work(evidence, end)]
+            .into_iter()
+            .chain(
+                daemons(evidence, end)
+                    .into_iter()
+                    .filter_map(|end| device::in_its_place(evidence, end)),
+            )
+            .collect(),
         refused: Vec::new(),
     })
 }
@@ -193,7 +213,7 @@ fn found(evidence: &Evidence, end: End, hits: &[(Direction, Cores)]) -> Option<F
 fn less_work(evidence: &Evidence, end: End) -> Remedy {
     let userspace = evidence.is_userspace(end);
     let title = if userspace {
-        "Less work per byte: offloads on, fewer firewall rules, the kernel's WireGuard or a faster daemon; then hardware"
+        "Less work per byte: offloads on, fewer firewall rules, the kernel's WireGuard where the kernel has it; then hardware"
     } else {
         "Less work per byte: offloads on, fewer firewall rules; then hardware"
     };

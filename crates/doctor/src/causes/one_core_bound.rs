@@ -4,8 +4,11 @@ use wirespeed_facts::Implementation;
 use wirespeed_measure::Direction;
 use wirespeed_settings::shell_word;
 
-use super::cpu_saturated::{HEALTHY_RATIO, held_back, machine_name, machines, severity, unknown};
+use super::cpu_saturated::{
+    HEALTHY_RATIO, daemons, held_back, machine_name, machines, severity, unknown,
+};
 use crate::cores::{self, Cores};
+use crate::device;
 use crate::finding::{Check, Found, Outcome, command, line, percent, rates_line};
 use crate::view::{DIRECTIONS, ENDS, only, word};
 use crate::{End, Evidence, Goal, Remedy};
@@ -71,12 +74,8 @@ struct Confined {
 
 /// The daemons of this machine (both ends' when they are one kernel) that may not use every core.
 fn confined(evidence: &Evidence, end: End) -> Vec<Confined> {
-    let ends = if evidence.one_kernel() {
-        ENDS.to_vec()
-    } else {
-        vec![end]
-    };
-    ends.into_iter()
+    daemons(evidence, end)
+        .into_iter()
         .filter_map(|end| {
             let online = evidence.facts(end)?.cpu.online;
             match &evidence.tunnel(end)?.implementation {
@@ -136,6 +135,9 @@ fn found(evidence: &Evidence, end: End, hits: &[(Direction, Cores)]) -> Option<F
             "cores",
         ));
     }
+    for end in daemons(evidence, end) {
+        lines.extend(device::work_lines(evidence, end, *first));
+    }
     lines.extend(
         directions
             .iter()
@@ -159,12 +161,17 @@ fn found(evidence: &Evidence, end: End, hits: &[(Direction, Cores)]) -> Option<F
             percent(cores.busiest),
             percent(cores.others.unwrap_or_default())
         ),
-        remedies: remedies(evidence, end, &confined),
+        remedies: remedies(evidence, end, *first, &confined),
         refused: Vec::new(),
     })
 }
 
-fn remedies(evidence: &Evidence, end: End, confined: &[Confined]) -> Vec<Remedy> {
+fn remedies(
+    evidence: &Evidence,
+    end: End,
+    direction: Direction,
+    confined: &[Confined],
+) -> Vec<Remedy> {
     let mut remedies = Vec::new();
     let pinned: Vec<(&Confined, u32)> = confined
         .iter()
@@ -224,8 +231,23 @@ fn remedies(evidence: &Evidence, end: End, confined: &[Confined]) -> Vec<Remedy>
             undo: command(evidence, end, format!("echo 0 > /sys/class/net/{}/queues/rx-0/rps_cpus", shell_word(&tunnel.name))),
         });
     }
+    if confined.is_empty() {
+        remedies.extend(
+            daemons(evidence, end)
+                .into_iter()
+                .filter_map(|end| device::more_workers(evidence, end, direction)),
+        );
+    }
+    let several = "Several tunnels between the same sites, with the traffic spread over them";
     remedies.push(Remedy {
-        title: "Several tunnels, or a data plane that uses every core".to_owned(),
+        title: if evidence.is_userspace(end) {
+            several.to_owned()
+        } else {
+            format!(
+                "{several}; or a data plane that uses every core: {} --workers N --spread, measured against the kernel's",
+                device::PROGRAM
+            )
+        },
         changes: Vec::new(),
         commands: Vec::new(),
         goal: Goal::Goodput,
@@ -233,6 +255,11 @@ fn remedies(evidence: &Evidence, end: End, confined: &[Confined]) -> Vec<Remedy>
         risk: "a change of the set-up at both ends".to_owned(),
         undo: String::new(),
     });
+    remedies.extend(
+        daemons(evidence, end)
+            .into_iter()
+            .filter_map(|end| device::in_its_place(evidence, end)),
+    );
     remedies
 }
 

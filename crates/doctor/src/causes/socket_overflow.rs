@@ -8,6 +8,7 @@ use wirespeed_facts::{Implementation, Tunnel, UdpSocket};
 use wirespeed_measure::{Direction, Via};
 use wirespeed_settings::{Setting, shell_word};
 
+use crate::device;
 use crate::finding::{Check, Found, Outcome, command, line, rates_line};
 use crate::view::{DIRECTIONS, ENDS, moved, only, word};
 use crate::{Change, End, Evidence, Goal, Refusal, Remedy, Severity};
@@ -173,8 +174,10 @@ fn found(
                 "packets",
             ));
         }
+        lines.extend(device::drop_lines(evidence, end, *direction));
         lines.extend(rates_line(evidence, *direction));
     }
+    let sizes_its_own = device::statistics(evidence, end).is_some();
     Some(Found {
         severity: if directions
             .iter()
@@ -195,19 +198,55 @@ fn found(
             first.received.saturating_add(first.dropped),
             smallest.receive_buffer
         ),
-        remedies: remedies(evidence, end, tunnel, smallest),
-        refused: Vec::new(),
+        remedies: [
+            Some(for_this_socket(evidence, end, tunnel, smallest)),
+            (!sizes_its_own).then(|| for_every_socket(evidence, end, tunnel, smallest)),
+        ]
+        .into_iter()
+        .flatten()
+        .collect(),
+        refused: if sizes_its_own {
+            vec![Refusal {
+                remedy: format!(
+                    "larger defaults (net.core.rmem_max, rmem_default) on {}",
+                    evidence.name(end)
+                ),
+                why: format!(
+                    "{} sizes its sockets itself and may exceed the limit (SO_RCVBUFFORCE), so no default counts",
+                    device::PROGRAM
+                ),
+            }]
+        } else {
+            Vec::new()
+        },
     })
 }
 
-fn remedies(evidence: &Evidence, end: End, tunnel: &Tunnel, socket: &UdpSocket) -> Vec<Remedy> {
-    let now = u64::from(socket.receive_buffer);
-    let bytes = ENOUGH
-        .max(now.saturating_mul(4))
-        .min(u64::from(u32::MAX / 2));
+/// Bytes to propose for a socket.
+fn enough(socket: &UdpSocket) -> u64 {
+    ENOUGH
+        .max(u64::from(socket.receive_buffer).saturating_mul(4))
+        .min(u64::from(u32::MAX / 2))
+}
+
+fn for_this_socket(evidence: &Evidence, end: End, tunnel: &Tunnel, socket: &UdpSocket) -> Remedy {
+    let bytes = enough(socket);
     let setting = Setting::SocketReceiveBuffer {
         interface: tunnel.name.clone(),
     };
+    Remedy {
+        title: format!("A receive buffer of {} MiB for this socket, in the running daemon", bytes >> 20),
+        changes: vec![Change { end, setting, value: json!(bytes) }],
+        commands: vec![command(evidence, end, format!("wirespeed tune {}  # no shell command reaches a running daemon's socket", shell_word(&tunnel.name)))],
+        goal: Goal::Goodput,
+        persistence: "lasts as long as the daemon; for good: larger defaults for every socket, or a daemon that sets its own buffers".to_owned(),
+        risk: "up to as much memory while packets wait; a longer queue before loss".to_owned(),
+        undo: format!("the buffer back to {} bytes (`wirespeed tune undo`), or restart the daemon", socket.receive_buffer),
+    }
+}
+
+fn for_every_socket(evidence: &Evidence, end: End, tunnel: &Tunnel, socket: &UdpSocket) -> Remedy {
+    let bytes = enough(socket);
     let sysctls = ["net.core.rmem_max", "net.core.rmem_default"].map(|name| Setting::Sysctl {
         name: name.to_owned(),
     });
@@ -225,38 +264,30 @@ fn remedies(evidence: &Evidence, end: End, tunnel: &Tunnel, socket: &UdpSocket) 
             shell_word(&tunnel.name)
         ),
     );
-    vec![
-        Remedy {
-            title: format!("A receive buffer of {} MiB for this socket, in the running daemon", bytes >> 20),
-            changes: vec![Change { end, setting, value: json!(bytes) }],
-            commands: vec![command(evidence, end, format!("wirespeed tune {}  # no shell command reaches a running daemon's socket", shell_word(&tunnel.name)))],
-            goal: Goal::Goodput,
-            persistence: "lasts as long as the daemon; for good: the sysctls of the next remedy, or a daemon that sets its own buffers".to_owned(),
-            risk: "up to as much memory while packets wait; a longer queue before loss".to_owned(),
-            undo: format!("the buffer back to {now} bytes (`wirespeed tune undo`), or restart the daemon"),
-        },
-        Remedy {
-            title: "A larger default buffer for every socket of the machine, then restart the daemon".to_owned(),
-            changes: Vec::new(),
-            // The daemon asks for no size of its own, so the default counts.
-            commands: sysctls
-                .iter()
-                .flat_map(|sysctl| sysctl.shell(&json!(bytes.to_string())))
-                .map(|text| command(evidence, end, text))
-                .chain([restart])
-                .collect(),
-            goal: Goal::Goodput,
-            persistence: format!("`net.core.rmem_max = {bytes}` and `net.core.rmem_default = {bytes}` in /etc/sysctl.d/90-wirespeed.conf"),
-            risk: "every socket of the machine; the restart interrupts the tunnel".to_owned(),
-            undo: sysctls
-                .iter()
-                .filter_map(|sysctl| Some(sysctl.shell(&json!(before(sysctl)?.trim()))))
-                .flatten()
-                .map(|text| command(evidence, end, text))
-                .collect::<Vec<_>>()
-                .join("\n"),
-        },
-    ]
+    Remedy {
+        title: "A larger default buffer for every socket of the machine, then restart the daemon"
+            .to_owned(),
+        changes: Vec::new(),
+        // The daemon asks for no size of its own, so the default counts.
+        commands: sysctls
+            .iter()
+            .flat_map(|sysctl| sysctl.shell(&json!(bytes.to_string())))
+            .map(|text| command(evidence, end, text))
+            .chain([restart])
+            .collect(),
+        goal: Goal::Goodput,
+        persistence: format!(
+            "`net.core.rmem_max = {bytes}` and `net.core.rmem_default = {bytes}` in /etc/sysctl.d/90-wirespeed.conf"
+        ),
+        risk: "every socket of the machine; the restart interrupts the tunnel".to_owned(),
+        undo: sysctls
+            .iter()
+            .filter_map(|sysctl| Some(sysctl.shell(&json!(before(sysctl)?.trim()))))
+            .flatten()
+            .map(|text| command(evidence, end, text))
+            .collect::<Vec<_>>()
+            .join("\n"),
+    }
 }
 
 fn refused(evidence: &Evidence, end: End) -> Refusal {
@@ -268,7 +299,7 @@ fn refused(evidence: &Evidence, end: End) -> Refusal {
 
 #[cfg(test)]
 mod tests {
-    use wirespeed_facts::{Implementation, Known};
+    use wirespeed_facts::{DeviceStatistics, Implementation, Known};
     use wirespeed_measure::{Direction, Via};
 
     use super::CODE;
@@ -311,6 +342,16 @@ mod tests {
                 .rx_packets = 200_000;
         });
         nothing(&evidence);
+    }
+
+    #[test]
+    fn a_device_that_sizes_its_own_sockets_gains_nothing_by_the_sysctls() {
+        let mut evidence = dropping(500);
+        tunnel_of(&mut evidence, End::Far).statistics =
+            Some(Known::Value(DeviceStatistics::default()));
+        let finding = only_finding(&evidence, CODE);
+        assert_eq!(finding.remedies.len(), 1);
+        assert!(finding.refused[0].why.contains("SO_RCVBUFFORCE"));
     }
 
     #[test]
