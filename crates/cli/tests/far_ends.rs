@@ -139,6 +139,7 @@ fn healthy(test: &str) -> Option<(Turn, Lab)> {
     }
     let turn = Turn::take();
     let lab = Lab::up("healthy");
+    eprintln!("{test} over {}", lab.implementation);
     Some((turn, lab))
 }
 

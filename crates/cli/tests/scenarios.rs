@@ -2,8 +2,12 @@
 //!
 //! The loads share this machine's cores, so the scenarios take turns (a lock file, because test binaries
 //! run at the same time too). Each lab has a name of its own and is taken down also when the test fails.
+//!
+//! A scenario that names no implementation runs over the lab's choice: the kernel's where there is one, else
+//! wirespeed-device where it is built (`scripts/test` does), else wireguard-go.
 
 use std::collections::BTreeSet;
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
@@ -21,6 +25,12 @@ const WITH_TRIAL_LIMIT: Duration = Duration::from_secs(75);
 #[test]
 fn healthy() {
     finds("healthy");
+}
+
+/// What most people have whose kernel carries no WireGuard is healthy too.
+#[test]
+fn healthy_over_wireguard_go() {
+    finds_over("healthy", Some("wireguard-go"));
 }
 
 #[test]
@@ -83,14 +93,70 @@ fn allowed_ips_overlap() {
     finds("allowed-ips-overlap");
 }
 
+#[test]
+fn a_tunnel_of_our_own_is_the_default_and_tells_more() {
+    let test = "a_tunnel_of_our_own_is_the_default_and_tells_more";
+    if let Some(reason) = missing() {
+        return skip(test, &reason);
+    }
+    if !Path::new(env!("CARGO_BIN_EXE_wirespeed"))
+        .with_file_name("wirespeed-device")
+        .exists()
+    {
+        return skip(
+            test,
+            "wirespeed-device is not built: cargo build -p wirespeed-device",
+        );
+    }
+    let _turn = Turn::take();
+    let lab = Lab::up("healthy");
+    if lab.implementation == "kernel" {
+        return skip(test, "this kernel carries WireGuard itself");
+    }
+    assert_eq!(lab.implementation, "wirespeed");
+    // With nothing at the far end no load is run.
+    let output = lab.doctor(&[]);
+    let report: Value = serde_json::from_slice(&output.stdout).expect("a JSON object");
+    let tunnel = &report["machines"][0]["facts"]["tunnels"][0];
+    assert_eq!(
+        tunnel["implementation"]["program"], "wirespeed-device",
+        "{tunnel:#}"
+    );
+    let statistics = &tunnel["statistics"]["value"];
+    assert_eq!(statistics["engine"], "inline", "{tunnel:#}");
+    let worker = &statistics["workers"][0];
+    assert_eq!(worker["port"], tunnel["listen_port"], "{tunnel:#}");
+    assert!(worker["cpu_seconds"].is_number(), "{tunnel:#}");
+    assert!(
+        worker["received"]["packets"].as_u64() > Some(0),
+        "{tunnel:#}"
+    );
+    assert!(
+        statistics["offloads"]
+            .as_array()
+            .is_some_and(|list| !list.is_empty()),
+        "{tunnel:#}"
+    );
+    assert!(
+        statistics["drops"]
+            .as_object()
+            .is_some_and(|drops| drops.contains_key("source-not-allowed")),
+        "{tunnel:#}"
+    );
+}
+
 /// Runs the doctor in the scenario's lab and compares what it found with what it had to find.
 fn finds(scenario: &str) {
+    finds_over(scenario, None);
+}
+
+fn finds_over(scenario: &str, implementation: Option<&str>) {
     if let Some(reason) = missing() {
         skip(&format!("scenario {scenario}"), &reason);
         return;
     }
     let _turn = Turn::take();
-    let lab = Lab::up(scenario);
+    let lab = Lab::over(scenario, implementation);
     let text = std::fs::read_to_string(format!(
         "{}/../lab/scenarios/{scenario}.toml",
         env!("CARGO_MANIFEST_DIR")
@@ -145,7 +211,11 @@ fn finds(scenario: &str) {
         WITH_TRIAL_LIMIT
     };
     assert!(took < limit, "a quick doctor took {took:?}");
-    eprintln!("{scenario}: {:.1} s", took.as_secs_f64());
+    eprintln!(
+        "{scenario} over {}: {:.1} s",
+        lab.implementation,
+        took.as_secs_f64()
+    );
 }
 
 /// Codes of the findings that stand for themselves (not the consequence of another).

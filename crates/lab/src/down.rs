@@ -68,9 +68,12 @@ fn remove(id: &LabId) -> Result<(), LabError> {
             failed.push(e.to_string());
         }
     }
-    for end in [0, 1] {
-        let socket = id.uapi_socket(end);
-        if let Err(e) = fs::remove_file(&socket)
+    // A daemon that was killed leaves them.
+    for socket in [0, 1]
+        .map(|end| [id.uapi_socket(end), id.statistics_socket(end)])
+        .as_flattened()
+    {
+        if let Err(e) = fs::remove_file(socket)
             && e.kind() != ErrorKind::NotFound
         {
             failed.push(format!("{}: {e}", socket.display()));

@@ -18,6 +18,7 @@ mod error;
 pub mod fuzzing;
 mod host_sysctl;
 mod hosts;
+mod implementation;
 mod names;
 mod netns;
 mod road;
@@ -32,6 +33,7 @@ mod up;
 
 pub use down::{down, remove_left_behind};
 pub use error::LabError;
+pub use implementation::Implementation;
 pub use names::LabId;
 pub use scenario::{
     Fault, HEALTHY, HostSpec, Icmp, Links, Nat, PerEnd, Road, RoadDirection, Scenario, Topology,
@@ -41,6 +43,5 @@ pub use shipped::{find, scenarios};
 pub use state::{Address, DelayMeans, Lab, Network, Owner, Phase};
 pub use status::{HostStatus, LabStatus, exec, get, list, status};
 pub use topology::Host;
-pub use tunnel::Implementation;
 pub use units::{Loss, Mtu, Queue, Rate, Span};
 pub use up::{EmulatorCommand, Progress, UpOptions, up};

@@ -53,6 +53,14 @@ impl LabId {
             self.tunnel_interface(end)
         ))
     }
+
+    /// The socket for statistics, which wirespeed-device has.
+    pub(crate) fn statistics_socket(&self, end: usize) -> PathBuf {
+        PathBuf::from(format!(
+            "/run/wirespeed/{}.stats",
+            self.tunnel_interface(end)
+        ))
+    }
 }
 
 impl FromStr for LabId {

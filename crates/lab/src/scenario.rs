@@ -183,8 +183,9 @@ pub struct Nat {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct TunnelSpec {
-    /// `kernel`, `wireguard-go`, or the path of a program that speaks the standard UAPI. Left out: the kernel's
-    /// where there is one, else wireguard-go.
+    /// `kernel`, `wirespeed`, `wireguard-go`, or the path of a program that speaks the standard UAPI. Left out: the
+    /// kernel's where there is one, else wirespeed-device, else wireguard-go. Named where the fault is one
+    /// implementation's.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub implementation: Option<String>,
     /// MTU of the tunnel interfaces: of both ends, or `[first, second]`.

@@ -36,7 +36,7 @@ pub struct Lab {
     pub scenario: Scenario,
     /// The hosts, the road last.
     pub hosts: Vec<Host>,
-    /// Who carries the tunnel, once that is known: `kernel`, `wireguard-go` or a path.
+    /// Who carries the tunnel, once that is known: `kernel`, `wirespeed`, `wireguard-go` or a path.
     pub implementation: Option<String>,
     /// What delays packets on the road.
     pub delay: DelayMeans,

@@ -8,6 +8,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::command::Runner;
+use crate::implementation::in_path;
 use crate::{
     Implementation, Lab, LabError, LabId, Phase, Scenario, Topology, host_sysctl, hosts, road,
     state, tunnel,
@@ -219,7 +220,7 @@ fn check_machine() -> Result<(), LabError> {
         return Err(LabError::NotRoot);
     }
     for (program, package) in PROGRAMS {
-        if !in_path(Path::new(program)) {
+        if in_path(Path::new(program)).is_none() {
             return Err(LabError::ProgramMissing { program, package });
         }
     }
@@ -227,10 +228,4 @@ fn check_machine() -> Result<(), LabError> {
         return Err(LabError::NoTun);
     }
     Ok(())
-}
-
-/// Is there a program of this name in `PATH`?
-pub(crate) fn in_path(program: &Path) -> bool {
-    std::env::var_os("PATH")
-        .is_some_and(|path| std::env::split_paths(&path).any(|dir| dir.join(program).is_file()))
 }

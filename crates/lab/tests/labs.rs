@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use tools::{Cleaner, ROLE, on, options, road, skipped};
+use tools::{Cleaner, ROLE, on, options, road, skip, skipped};
 use wirespeed_lab::{
     Implementation, LabError, LabId, Phase, Scenario, down, list, remove_left_behind, scenarios,
     status, up,
@@ -40,11 +40,13 @@ fn left_of(id: &LabId) -> Vec<String> {
             .into_iter()
             .filter(|n| n.starts_with(&format!("{id}."))),
     );
-    left.extend(
-        names("/var/run/wireguard")
-            .into_iter()
-            .filter(|n| n.starts_with(&format!("wg{id}"))),
-    );
+    for sockets in ["/var/run/wireguard", "/run/wirespeed"] {
+        left.extend(
+            names(sockets)
+                .into_iter()
+                .filter(|n| n.starts_with(&format!("wg{id}"))),
+        );
+    }
     let variable = format!("WIRESPEED_LAB={id}");
     for pid in names("/proc")
         .into_iter()
@@ -229,6 +231,44 @@ fn ended_on_request_it_leaves_nothing() {
         up(&shipped("healthy"), &options),
         Err(LabError::Cancelled)
     ));
+    assert_eq!(left_of(&id), Vec::<String>::new());
+}
+
+/// Beside the folder of this test program is that of the programs, where `cargo build` puts wirespeed-device.
+#[test]
+fn our_own_carries_a_tunnel_and_leaves_nothing_even_when_killed() {
+    let test = "our_own_carries_a_tunnel_and_leaves_nothing_even_when_killed";
+    if skipped(test) {
+        return;
+    }
+    let own = std::env::current_exe().unwrap();
+    let device = own.ancestors().nth(2).unwrap().join("wirespeed-device");
+    if !device.exists() {
+        return skip(
+            test,
+            "wirespeed-device is not built: cargo build -p wirespeed-device",
+        );
+    }
+    let id = LabId::random();
+    let _cleaner = Cleaner(id.clone());
+    let mut options = options(&id);
+    options.tunnel = Some(Implementation::Program(device.clone()));
+    let lab = up(&shipped("healthy"), &options).unwrap();
+    assert_eq!(lab.implementation, Some(device.display().to_string()));
+    let [first, second] = lab.ends();
+    on(
+        first,
+        &format!("ping -n -c 1 -W 2 {}", second.tunnel_address.unwrap()),
+    );
+    let now = status(&id).unwrap();
+    assert_eq!(now.notes, lab.notes);
+    let processes = &now.hosts[0].processes;
+    let daemon = processes
+        .iter()
+        .find_map(|p| p.strip_prefix("wirespeed-devic (")?.strip_suffix(')'))
+        .unwrap_or_else(|| panic!("{processes:?}"));
+    on(first, &format!("kill -9 {daemon}"));
+    down(&id).unwrap();
     assert_eq!(left_of(&id), Vec::<String>::new());
 }
 

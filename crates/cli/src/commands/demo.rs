@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use clap::Args;
 use rustix::process::{Pid, Signal, kill_process};
 use wirespeed_facts::{Facts, Known, Scope};
-use wirespeed_lab::{Lab, LabId, UpOptions};
+use wirespeed_lab::{Implementation, Lab, LabId, UpOptions};
 use wirespeed_reach::{Machine, OpenOptions, Place};
 use wirespeed_report::{DemoStory, TuneRecord};
 use wirespeed_settings::Setting;
@@ -41,6 +41,9 @@ pub(crate) struct Arguments {
     /// Name of the lab: 1 to 8 lower-case letters and digits; random unless told.
     #[arg(long, value_name = "NAME")]
     name: Option<LabId>,
+    /// Who carries the tunnel instead of wireguard-go: as `wirespeed lab up --tunnel`.
+    #[arg(long, value_name = "IMPLEMENTATION")]
+    tunnel: Option<Implementation>,
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
@@ -49,11 +52,16 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
     let scenario = wirespeed_lab::find(SCENARIO)?;
     let options = UpOptions {
         id: arguments.name.clone(),
+        tunnel: arguments.tunnel.clone(),
         cancelled: Some(Arc::clone(&cancelled)),
         with_owner: true,
         ..UpOptions::default()
     };
-    terminal::print(&format!("$ wirespeed lab up {SCENARIO}\n"))?;
+    let by = arguments
+        .tunnel
+        .as_ref()
+        .map_or_else(String::new, |tunnel| format!(" --tunnel {tunnel}"));
+    terminal::print(&format!("$ wirespeed lab up {SCENARIO}{by}\n"))?;
     let lab = wirespeed_lab::up(&scenario, &options)?;
     let shown = show(&lab, &cancelled);
     // Whatever happened in between, the lab goes.
@@ -271,12 +279,15 @@ fn left_behind(lab: &Lab) -> Vec<String> {
         if Path::new("/run/netns").join(&host.namespace).exists() {
             left.push(format!("namespace {}", host.namespace));
         }
-        if let Some(interface) = &host.tunnel_interface
-            && Path::new("/var/run/wireguard")
-                .join(format!("{interface}.sock"))
-                .exists()
-        {
-            left.push(format!("control socket of {interface}"));
+        if let Some(interface) = &host.tunnel_interface {
+            for (what, socket) in [
+                ("control", format!("/var/run/wireguard/{interface}.sock")),
+                ("statistics", format!("/run/wirespeed/{interface}.stats")),
+            ] {
+                if Path::new(&socket).exists() {
+                    left.push(format!("{what} socket of {interface}"));
+                }
+            }
         }
     }
     if wirespeed_lab::get(&lab.id).is_ok() {

@@ -34,8 +34,9 @@ enum Command {
         /// Name of the lab: 1 to 8 lower-case letters and digits; random unless told.
         #[arg(long, value_name = "NAME")]
         name: Option<LabId>,
-        /// Who carries the tunnel instead of what the scenario says: `kernel`, `wireguard-go`, or the path of a program
-        /// that speaks WireGuard's userspace interface.
+        /// Who carries the tunnel instead of what the scenario says: `kernel`, `wirespeed` (the program
+        /// `wirespeed-device`, from beside this one or from PATH), `wireguard-go`, or the path of a program that speaks
+        /// WireGuard's userspace interface.
         #[arg(long, value_name = "IMPLEMENTATION")]
         tunnel: Option<Implementation>,
         #[command(flatten)]
@@ -243,6 +244,10 @@ fn hosts(lab: &Lab, look: &Look) -> String {
     )
 }
 
+fn carrier(lab: &Lab) -> &str {
+    lab.implementation.as_deref().unwrap_or("nobody yet")
+}
+
 fn host_row(host: &Host) -> Vec<String> {
     let address =
         |address: Option<std::net::Ipv4Addr>| address.map_or_else(String::new, |a| a.to_string());
@@ -261,6 +266,7 @@ fn ready(lab: &Lab, look: &Look) -> String {
     let mut out = look.hanging(&format!("{}  ", lab.id), 0, &lab.scenario.description);
     out.push('\n');
     out.push_str(&hosts(lab, look));
+    out.push_str(&look.hanging("  tunnel  ", 10, &format!("carried by {}", carrier(lab))));
     for note in &lab.notes {
         out.push_str(&look.hanging("  note  ", 8, note));
     }
@@ -293,11 +299,7 @@ fn state(status: &LabStatus, look: &Look) -> String {
     let mut out = look.hanging(
         &format!("{}  ", lab.id),
         0,
-        &format!(
-            "{}, tunnel carried by {}",
-            lab.scenario.name,
-            lab.implementation.as_deref().unwrap_or("nobody yet")
-        ),
+        &format!("{}, tunnel carried by {}", lab.scenario.name, carrier(lab)),
     );
     out.push('\n');
     out.push_str(&hosts(lab, look));

@@ -3,21 +3,32 @@
 use std::fs::File;
 use std::process::{Command, Output};
 
+use serde_json::Value;
+
 /// A lab that goes down with the test.
 pub(crate) struct Lab {
     pub(crate) id: String,
+    /// Who carries the tunnel.
+    pub(crate) implementation: String,
     site: bool,
 }
 
 impl Lab {
     pub(crate) fn up(scenario: &str) -> Self {
+        Self::over(scenario, None)
+    }
+
+    /// The same over a tunnel implementation, instead of what the scenario or the lab would choose.
+    pub(crate) fn over(scenario: &str, implementation: Option<&str>) -> Self {
         let id = format!("t{:05x}", std::process::id() & 0xf_ffff);
-        let lab = Self {
+        let mut lab = Self {
             id,
+            implementation: String::new(),
             site: scenario.contains("site"),
         };
         let output = wirespeed()
-            .args(["lab", "up", scenario, "--name", &lab.id])
+            .args(["lab", "up", scenario, "--json", "--name", &lab.id])
+            .args(implementation.map(|name| format!("--tunnel={name}")))
             .output()
             .expect("wirespeed runs");
         assert!(
@@ -25,6 +36,9 @@ impl Lab {
             "lab up {scenario}: {}",
             String::from_utf8_lossy(&output.stderr)
         );
+        let made: Value = serde_json::from_slice(&output.stdout).expect("lab up prints JSON");
+        let carried_by = made["implementation"].as_str().unwrap_or_default();
+        carried_by.clone_into(&mut lab.implementation);
         lab
     }
 

@@ -25,6 +25,12 @@ pub(crate) fn skipped(test: &str) -> bool {
     } else {
         return false;
     };
+    skip(test, &reason);
+    true
+}
+
+/// Says that a test can't run here, and why.
+pub(crate) fn skip(test: &str, reason: &str) {
     let line = format!("SKIPPED {test}: {reason}");
     eprintln!("{line}");
     if let Some(file) = std::env::var_os("WIRESPEED_SKIPS")
@@ -32,7 +38,6 @@ pub(crate) fn skipped(test: &str) -> bool {
     {
         let _ = std::io::Write::write_all(&mut file, format!("{line}\n").as_bytes());
     }
-    true
 }
 
 /// Takes its lab down also when the test fails.
