@@ -1,7 +1,9 @@
 # make setup   install what is missing (Debian 12, as root; nothing is fetched when all is there)
-# make build   the program: target/release/wirespeed
+# make build   the programs: target/release/wirespeed and target/release/wirespeed-device
 # make demo    a slow tunnel found out, fixed with proof, and put back (as root)
 # make test    every test, and what could not be tested here (as root)
+# make test-full    that, with every peer, what takes minutes, the outside suites and the emulated kernel
+# make test-kernel  the tests that need a kernel with WireGuard, in an emulated machine (tests/kernel)
 # make peers   the other userspace WireGuards the device is tested against, into target/peers
 # make bench   the benchmarks of bench/README.md (as root)
 # make lint    rustfmt and clippy
@@ -9,19 +11,28 @@
 
 export PATH := $(PATH):$(if $(CARGO_HOME),$(CARGO_HOME),$(HOME)/.cargo)/bin
 
-.PHONY: setup build demo test peers bench lint fuzz
+.PHONY: setup build demo test test-full test-kernel peers bench lint fuzz
 
 setup:
 	@scripts/setup
 
 build: setup
-	cargo build --release --package wirespeed-cli
+	cargo build --release --package wirespeed-cli --package wirespeed-device
 
 demo: build
 	@target/release/wirespeed demo
 
 test: setup
+	@scripts/peers wireguard-go
 	@scripts/test
+
+test-full: build peers test
+	cargo test --package wirespeed-device --test interop -- --ignored
+	@scripts/outside-suites
+	@scripts/kernel-vm test
+
+test-kernel: build
+	@scripts/kernel-vm test
 
 peers:
 	@scripts/peers
