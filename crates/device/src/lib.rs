@@ -9,3 +9,17 @@
 
 pub mod control;
 pub mod options;
+pub mod offloads;
+pub mod udp;
+pub mod logging;
+pub mod sandbox;
+mod lock;
+mod peer_name;
+mod bell;
+#[cfg(test)]
+mod testing;
+pub mod checksum;
+pub mod join;
+pub mod link;
+pub mod split;
+pub mod tun;

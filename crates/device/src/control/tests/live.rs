@@ -1,0 +1,474 @@
+//! The real `wg` against our socket, and a real wireguard-go beside us.
+
+use std::io::{Read, Write};
+use std::process::{Child, Command, Output, Stdio};
+use std::time::Duration;
+
+use super::*;
+use crate::testing::skip;
+
+/// A fake interface behind real sockets, under a name nobody else has.
+struct Live {
+    name: String,
+    interface: Arc<FakeInterface>,
+    _control: Control,
+}
+
+impl Live {
+    /// `None`, and the test is skipped, when it can't be.
+    fn start(test: &str) -> Option<Self> {
+        if !rustix::process::geteuid().is_root() {
+            skip(test, "needs root for /var/run/wireguard");
+            return None;
+        }
+        if Command::new("wg").arg("--version").output().is_err() {
+            skip(test, "wg isn't installed");
+            return None;
+        }
+        let name = unique("wsu");
+        let interface = Arc::new(FakeInterface::new());
+        let claim = Claim::take(&name).unwrap();
+        let control = Control::start(claim, interface.clone(), |document| {
+            document.insert("more".to_owned(), json!(1));
+        })
+        .unwrap();
+        Some(Self {
+            name,
+            interface,
+            _control: control,
+        })
+    }
+
+    fn wg(&self, arguments: &[&str], input: &str) -> Output {
+        let mut child = Command::new("wg")
+            .args(
+                arguments
+                    .iter()
+                    .map(|word| word.replace("NAME", &self.name)),
+            )
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut stdin = child.stdin.take().unwrap();
+        stdin.write_all(input.as_bytes()).unwrap();
+        drop(stdin);
+        child.wait_with_output().unwrap()
+    }
+
+    /// What `wg` prints when it is content.
+    fn content(&self, arguments: &[&str], input: &str) -> String {
+        let output = self.wg(arguments, input);
+        let errors = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "wg {arguments:?}: {errors}");
+        String::from_utf8(output.stdout).unwrap()
+    }
+
+    fn path(&self) -> PathBuf {
+        Path::new(UAPI_FOLDER).join(format!("{}.sock", self.name))
+    }
+}
+
+fn unique(prefix: &str) -> String {
+    format!("{prefix}{:08x}", rand::random::<u32>())
+}
+
+fn base64(bytes: [u8; 32]) -> String {
+    use base64::Engine;
+    base64::engine::general_purpose::STANDARD.encode(bytes)
+}
+
+fn config() -> String {
+    format!(
+        "[Interface]\nListenPort = 51820\nFwMark = 0xca6c\nPrivateKey = {}\n\n\
+         [Peer]\nPublicKey = {}\nPresharedKey = {}\nAllowedIPs = 10.0.0.0/24, 2001:db8::/48\nEndpoint = 192.0.2.1:51820\n\
+         PersistentKeepalive = 25\n\n\
+         [Peer]\nPublicKey = {}\nAllowedIPs = 0.0.0.0/0, ::/0\nEndpoint = [2001:db8::9]:1\n",
+        base64([0x48; 32]),
+        base64([1; 32]),
+        base64([9; 32]),
+        base64([2; 32]),
+    )
+}
+
+/// `wg showconf`, without the order of peers and blank lines, which are nobody's business.
+fn sections(config: &str) -> Vec<Vec<String>> {
+    let mut sections: Vec<Vec<String>> = config
+        .split('[')
+        .skip(1)
+        .map(|section| {
+            let lines = section.lines().filter(|line| !line.is_empty());
+            lines.map(ToOwned::to_owned).collect()
+        })
+        .collect();
+    sections[1..].sort();
+    sections
+}
+
+#[test]
+fn wg_sets_shows_and_syncs() {
+    let Some(live) = Live::start("wg_sets_shows_and_syncs") else {
+        return;
+    };
+    live.content(&["setconf", "NAME", "/dev/stdin"], &config());
+    let shown = live.content(&["showconf", "NAME"], "");
+    assert_eq!(sections(&shown), sections(&config()));
+    // What was shown sets the same.
+    live.content(&["setconf", "NAME", "/dev/stdin"], &shown);
+    assert_eq!(
+        sections(&live.content(&["showconf", "NAME"], "")),
+        sections(&config())
+    );
+
+    let third = base64([3; 32]);
+    live.content(
+        &[
+            "set",
+            "NAME",
+            "peer",
+            &third,
+            "allowed-ips",
+            "10.3.0.0/16",
+            "endpoint",
+            "198.51.100.3:3",
+        ],
+        "",
+    );
+    assert!(
+        live.content(&["show", "NAME", "peers"], "")
+            .contains(&third)
+    );
+    assert!(
+        live.content(&["show", "NAME"], "")
+            .contains("endpoint: 198.51.100.3:3")
+    );
+    assert!(
+        live.content(&["show", "interfaces"], "")
+            .contains(&live.name)
+    );
+    live.content(
+        &["addconf", "NAME", "/dev/stdin"],
+        &format!("[Peer]\nPublicKey = {}\n", base64([4; 32])),
+    );
+    assert_eq!(live.interface.tunnel().peers().len(), 4);
+
+    // Peers that stay are the same objects, so their sessions go on.
+    let stays = live.interface.tunnel().peer(&key(1)).unwrap().id();
+    live.content(&["syncconf", "NAME", "/dev/stdin"], &config());
+    assert_eq!(
+        sections(&live.content(&["showconf", "NAME"], "")),
+        sections(&config())
+    );
+    assert_eq!(live.interface.tunnel().peer(&key(1)).unwrap().id(), stays);
+
+    live.content(&["set", "NAME", "peer", &base64([1; 32]), "remove"], "");
+    live.content(
+        &[
+            "set",
+            "NAME",
+            "listen-port",
+            "0",
+            "fwmark",
+            "off",
+            "private-key",
+            "/dev/null",
+        ],
+        "",
+    );
+    let shown = live.content(&["showconf", "NAME"], "");
+    assert!(
+        shown.contains("ListenPort = 50000")
+            && !shown.contains("FwMark")
+            && !shown.contains("PrivateKey")
+    );
+    assert_eq!(live.interface.tunnel().peers().len(), 1);
+}
+
+#[test]
+fn wg_says_what_the_system_refused() {
+    let Some(live) = Live::start("wg_says_what_the_system_refused") else {
+        return;
+    };
+    for (arguments, text) in [
+        (
+            ["set", "NAME", "listen-port", "1"],
+            "Address already in use",
+        ),
+        (
+            ["set", "NAME", "fwmark", "0xdead"],
+            "Operation not permitted",
+        ),
+    ] {
+        let output = live.wg(&arguments, "");
+        let errors = String::from_utf8_lossy(&output.stderr);
+        assert!(
+            !output.status.success() && errors.contains(text),
+            "{errors}"
+        );
+    }
+}
+
+#[test]
+fn sixteen_may_talk_and_nobody_stalls_the_others() {
+    let Some(live) = Live::start("sixteen_may_talk_and_nobody_stalls_the_others") else {
+        return;
+    };
+    let mut silent: Vec<_> = (0..UAPI_PLACES - 1)
+        .map(|_| UnixStream::connect(live.path()).unwrap())
+        .collect();
+    // In the middle of a request, which holds nobody up.
+    silent[0].write_all(b"set=1\nfwmark=3\n").unwrap();
+    live.content(&["set", "NAME", "fwmark", "4"], "");
+    silent.push(UnixStream::connect(live.path()).unwrap());
+    let mut one_more = UnixStream::connect(live.path()).unwrap();
+    let mut nothing = Vec::new();
+    assert_eq!(one_more.read_to_end(&mut nothing).unwrap_or(0), 0);
+    silent[0].write_all(b"\n").unwrap();
+    let mut answer = [0; 9];
+    silent[0].read_exact(&mut answer).unwrap();
+    assert_eq!((&answer, live.interface.fwmark()), (b"errno=0\n\n", 3));
+}
+
+#[test]
+fn anybody_may_read_statistics() {
+    let Some(live) = Live::start("anybody_may_read_statistics") else {
+        return;
+    };
+    live.content(&["show", "NAME"], "");
+    let path = Path::new(STATISTICS_FOLDER).join(format!("{}.stats", live.name));
+    let mode =
+        std::os::unix::fs::PermissionsExt::mode(&std::fs::metadata(&path).unwrap().permissions());
+    assert_eq!(mode & 0o777, 0o666);
+    let mut text = String::new();
+    UnixStream::connect(&path)
+        .unwrap()
+        .read_to_string(&mut text)
+        .unwrap();
+    let document: Value = serde_json::from_str(&text).unwrap();
+    assert_eq!(
+        (&document["interface"], &document["more"]),
+        (&json!("fake"), &json!(1))
+    );
+    assert_eq!(document["uapi"]["gets"], 1);
+    assert_eq!(document["uapi"]["connections"]["refused"], 0);
+}
+
+/// wireguard-go in a network namespace of its own.
+struct WireguardGo {
+    name: String,
+    namespace: String,
+    child: Child,
+}
+
+impl WireguardGo {
+    fn start(test: &str) -> Option<Self> {
+        let (name, namespace) = (unique("wsg"), unique("ws-"));
+        let made = Command::new("ip")
+            .args(["netns", "add", &namespace])
+            .output();
+        if !made.is_ok_and(|made| made.status.success()) {
+            skip(test, "no network namespace can be made");
+            return None;
+        }
+        let child = Command::new("ip")
+            .args(["netns", "exec", &namespace, "wireguard-go", "-f", &name])
+            .env("LOG_LEVEL", "silent")
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        let go = Self {
+            name,
+            namespace,
+            child,
+        };
+        let there = (0..100).any(|_| {
+            std::thread::sleep(Duration::from_millis(50));
+            UnixStream::connect(go.path()).is_ok()
+        });
+        if !there {
+            skip(test, "wireguard-go doesn't start here");
+            return None;
+        }
+        Some(go)
+    }
+
+    fn path(&self) -> PathBuf {
+        Path::new(UAPI_FOLDER).join(format!("{}.sock", self.name))
+    }
+}
+
+impl Drop for WireguardGo {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+        let _ = std::fs::remove_file(self.path());
+        let _ = Command::new("ip")
+            .args(["netns", "del", &self.namespace])
+            .output();
+    }
+}
+
+/// One request, and all that is answered to it.
+fn talk(path: &Path, request: &str) -> String {
+    let mut stream = UnixStream::connect(path).unwrap();
+    stream
+        .set_read_timeout(Some(Duration::from_secs(10)))
+        .unwrap();
+    stream.write_all(request.as_bytes()).unwrap();
+    let _ = stream.shutdown(std::net::Shutdown::Write);
+    let mut answer = Vec::new();
+    // Who closes with something unread makes this an error after the answer.
+    let _ = stream.read_to_end(&mut answer);
+    String::from_utf8(answer).unwrap()
+}
+
+/// A `get` with peers, and each peer's ranges, in order.
+fn sorted(answer: &str) -> (Vec<String>, Vec<Vec<String>>) {
+    let mut peers: Vec<Vec<String>> = Vec::new();
+    let mut device = Vec::new();
+    for line in answer.lines().filter(|line| !line.is_empty()) {
+        let line = line.to_owned();
+        if line.starts_with("public_key=") {
+            peers.push(vec![line]);
+        } else if line.starts_with("errno=") || peers.is_empty() {
+            device.push(line);
+        } else if let Some(peer) = peers.last_mut() {
+            peer.push(line);
+        }
+    }
+    for peer in &mut peers {
+        peer[1..].sort();
+    }
+    peers.sort();
+    (device, peers)
+}
+
+/// Requests after which both have to say and be the same. The ports are real ones of wireguard-go's namespace.
+fn requests() -> Vec<String> {
+    let peer = |byte| format!("public_key={}", hex(byte));
+    let of = |lines: &[&str]| format!("set=1\n{}\n\n", lines.join("\n"));
+    let mut requests = vec![
+        "get=1\n\n".to_owned(),
+        "set=1\n\n".to_owned(),
+        of(&[
+            &format!("private_key={}", hex(0x48)),
+            "listen_port=51820",
+            "fwmark=99",
+        ]),
+        of(&["fwmark=0"]),
+        of(&["fwmark=4294967295"]),
+        of(&[&format!("private_key={}", hex(0xff)), "listen_port=51821\r"]),
+        of(&[
+            &peer(1),
+            "endpoint=192.0.2.1:1",
+            "allowed_ip=10.0.0.1/8",
+            "persistent_keepalive_interval=25",
+        ]),
+        of(&[
+            &peer(2),
+            &format!("preshared_key={}", hex(7)),
+            "endpoint=[2001:db8::1]:65535",
+            "allowed_ip=::/0",
+        ]),
+        of(&[&peer(2), "allowed_ip=10.0.0.0/8", "protocol_version=1"]),
+        of(&[&peer(1), "allowed_ip=-10.0.0.0/8"]),
+        of(&[&peer(2), "allowed_ip=-::/0", "allowed_ip=0.0.0.0/0"]),
+        of(&[&peer(3), "update_only=true", "allowed_ip=10.9.0.0/16"]),
+        of(&[&peer(2), "update_only=true", "allowed_ip=10.9.0.0/16"]),
+        of(&[
+            &peer(2),
+            "replace_allowed_ips=true",
+            "allowed_ip=10.10.0.0/16",
+            "persistent_keepalive_interval=0",
+        ]),
+        of(&[&peer(1), &peer(4), &peer(1), "endpoint=192.0.2.7:7"]),
+        of(&[&peer(4), "remove=true", "allowed_ip=10.0.0.0/8"]),
+        of(&[&peer(5), "remove=true"]),
+        of(&[&format!("public_key={}", "AB".repeat(32))]),
+        of(&[&peer(0)]),
+        of(&["replace_peers=true", &peer(6)]),
+        of(&[&format!("private_key={}", hex(0))]),
+    ];
+    for line in [
+        "nonsense",
+        "nonsense=1",
+        "=",
+        "==",
+        "listen_port=",
+        "listen_port=65536",
+        "listen_port=-1",
+        "listen_port=+1",
+        "listen_port=1_0",
+        "fwmark=0x1",
+        "fwmark=4294967296",
+        "private_key=",
+        "private_key=00",
+        "replace_peers=false",
+        "replace_peers=1",
+        "public_key=",
+        "public_key=zz",
+        "allowed_ip=10.0.0.0/8",
+        "update_only=true",
+        " fwmark=1",
+    ] {
+        requests.push(of(&[line]));
+    }
+    for line in [
+        "nonsense",
+        "nonsense=1",
+        "listen_port=1",
+        "private_key=00",
+        "replace_peers=true",
+        "update_only=false",
+        "remove=1",
+        "preshared_key=",
+        "preshared_key=00",
+        "endpoint=",
+        "endpoint=192.0.2.1",
+        "endpoint=192.0.2.1:65536",
+        "endpoint=[::1]",
+        "endpoint=::1:1",
+        "endpoint=[192.0.2.1]:1",
+        "endpoint=host:1",
+        "endpoint=192.0.2.01:1",
+        "persistent_keepalive_interval=65536",
+        "persistent_keepalive_interval=off",
+        "replace_allowed_ips=false",
+        "allowed_ip=",
+        "allowed_ip=10.0.0.0",
+        "allowed_ip=10.0.0.0/33",
+        "allowed_ip=::/129",
+        "allowed_ip=10.0.0.0/08",
+        "allowed_ip=10.0.0/8",
+        "allowed_ip=fe80::1%lo/64",
+        "allowed_ip=--10.0.0.0/8",
+        "allowed_ip=-",
+        "protocol_version=2",
+        "protocol_version=",
+        "allowed_ip=::ffff:10.0.0.0/100",
+    ] {
+        requests.push(of(&[&peer(6), line]));
+    }
+    requests
+}
+
+#[test]
+fn answers_are_wireguard_gos() {
+    let test = "answers_are_wireguard_gos";
+    let Some(live) = Live::start(test) else {
+        return;
+    };
+    let Some(go) = WireguardGo::start(test) else {
+        return;
+    };
+    for request in requests() {
+        let ours = talk(&live.path(), &request);
+        let theirs = talk(&go.path(), &request);
+        assert_eq!(sorted(&ours), sorted(&theirs), "answer to {request:?}");
+        let ours = talk(&live.path(), "get=1\n\n");
+        let theirs = talk(&go.path(), "get=1\n\n");
+        assert_eq!(sorted(&ours), sorted(&theirs), "after {request:?}");
+    }
+}
