@@ -1,0 +1,278 @@
+//! Frames of the TUN to datagrams.
+
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+
+use wirespeed_protocol::{Outgoing, Peer, PeerId, Sealed, wire};
+
+use crate::clock;
+use crate::common::Core;
+use crate::ports::WorkerPorts;
+use crate::split::Frame;
+use crate::statistics::{Loss, WorkerStatistics};
+use crate::udp::blames_source;
+
+/// Packets in a batch. A GSO train may have as many.
+const BATCH_PACKETS: usize = 64;
+
+/// Datagrams of a batch together: what one GSO train may have. At the usual MTU that is 45 packets.
+const BATCH_BYTES: usize = 65_507;
+
+/// Batches open at once, so that the packets of several peers that come in turn still make trains.
+const LANES: usize = 8;
+
+/// A batch for what [`Packer`] does.
+pub(crate) fn new_batch() -> Outgoing {
+    Outgoing::new(BATCH_BYTES, BATCH_PACKETS)
+}
+
+/// Sorts the packets of frames into batches by peer. The order of a peer's packets stays, and consecutive
+/// frames share a batch: a super-packet of 64 KiB is 47 packets, of which 45 fill a train and two begin the next.
+pub(crate) struct Packer {
+    lanes: Vec<Lane>,
+    frames: u64,
+}
+
+/// The open batch of a peer.
+struct Lane {
+    batch: Outgoing,
+    /// Bytes of the datagrams in it.
+    used: usize,
+    inner_bytes: usize,
+    peer: Option<Arc<Peer>>,
+    /// The inner destination that last led here, so that a flow is routed once a turn.
+    destination: Option<IpAddr>,
+    /// The frame it was last used for.
+    last_frame: u64,
+}
+
+impl Packer {
+    pub(crate) fn new() -> Self {
+        Self {
+            lanes: Vec::with_capacity(LANES),
+            frames: 0,
+        }
+    }
+
+    /// Puts the packets of a frame into the batch of their peer. `full` is handed each batch that has no room left, with
+    /// the bytes of its inner packets, and leaves it empty. Returns the number of packets.
+    pub(crate) fn pack(
+        &mut self,
+        core: &Core,
+        frame: &[u8],
+        statistics: &WorkerStatistics,
+        mut full: impl FnMut(&Arc<Peer>, &mut Outgoing, usize),
+    ) -> usize {
+        let frame = match Frame::parse(frame) {
+            Ok(frame) => frame,
+            Err(error) => {
+                log::debug!("frame dropped: {error}");
+                statistics.lost(Loss::FrameMalformed, 1);
+                return 0;
+            }
+        };
+        let packets = frame.packets();
+        self.frames += 1;
+        let Some(lane) = self.lane(core, frame.destination(), &mut full) else {
+            statistics.lost(Loss::NoPeer, packets);
+            return packets;
+        };
+        let mtu = core.tun.mtu();
+        for at in 0..packets {
+            let length = frame.packet_length(at);
+            if lane.batch.len() == BATCH_PACKETS
+                || lane.used + datagram_bytes(length, mtu) > BATCH_BYTES
+            {
+                lane.hand_over(&mut full);
+            }
+            if let Some(place) = lane.batch.reserve(length, mtu) {
+                frame.write_packet(at, place);
+                lane.used += datagram_bytes(length, mtu);
+                lane.inner_bytes += length;
+            } else {
+                statistics.lost(Loss::PacketTooLong, 1);
+            }
+        }
+        // A train that can't grow needn't wait for the next frame.
+        if lane.batch.len() == BATCH_PACKETS || lane.used + datagram_bytes(mtu, mtu) > BATCH_BYTES {
+            lane.hand_over(&mut full);
+        }
+        packets
+    }
+
+    /// There is nothing more to read for now: hands over what is open. Routes are looked up anew after that.
+    pub(crate) fn flush(&mut self, mut full: impl FnMut(&Arc<Peer>, &mut Outgoing, usize)) {
+        for lane in &mut self.lanes {
+            lane.hand_over(&mut full);
+            lane.peer = None;
+            lane.destination = None;
+        }
+    }
+
+    /// The lane for packets to this address; `None` when no peer has it.
+    fn lane(
+        &mut self,
+        core: &Core,
+        destination: IpAddr,
+        full: &mut impl FnMut(&Arc<Peer>, &mut Outgoing, usize),
+    ) -> Option<&mut Lane> {
+        let known = |lane: &Lane| lane.destination == Some(destination);
+        let at = match self.lanes.iter().position(known) {
+            Some(at) => at,
+            None => self.open(core.tunnel.route(destination)?, full),
+        };
+        let lane = &mut self.lanes[at];
+        lane.destination = Some(destination);
+        lane.last_frame = self.frames;
+        Some(lane)
+    }
+
+    /// The lane of this peer; if it has none a free one, or else the one that was used longest ago.
+    fn open(
+        &mut self,
+        peer: Arc<Peer>,
+        full: &mut impl FnMut(&Arc<Peer>, &mut Outgoing, usize),
+    ) -> usize {
+        let is_ours = |lane: &Lane| lane.peer.as_ref() == Some(&peer);
+        if let Some(at) = self.lanes.iter().position(is_ours) {
+            return at;
+        }
+        let free = self.lanes.iter().position(|lane| lane.peer.is_none());
+        let at = match free {
+            Some(at) => at,
+            None if self.lanes.len() < LANES => {
+                self.lanes.push(Lane::new());
+                self.lanes.len() - 1
+            }
+            None => {
+                let ages = self.lanes.iter().enumerate();
+                ages.min_by_key(|(_, lane)| lane.last_frame)
+                    .map_or(0, |(at, _)| at)
+            }
+        };
+        let lane = &mut self.lanes[at];
+        lane.hand_over(full);
+        lane.peer = Some(peer);
+        at
+    }
+}
+
+impl Lane {
+    fn new() -> Self {
+        Self {
+            batch: new_batch(),
+            used: 0,
+            inner_bytes: 0,
+            peer: None,
+            destination: None,
+            last_frame: 0,
+        }
+    }
+
+    fn hand_over(&mut self, full: &mut impl FnMut(&Arc<Peer>, &mut Outgoing, usize)) {
+        if let Some(peer) = self.peer.as_ref().filter(|_| !self.batch.is_empty()) {
+            full(peer, &mut self.batch, self.inner_bytes);
+        }
+        self.batch.clear();
+        self.used = 0;
+        self.inner_bytes = 0;
+    }
+}
+
+/// How long the datagram of a packet is; at most, when the packet is longer than the MTU.
+fn datagram_bytes(length: usize, mtu: usize) -> usize {
+    let padded = if length <= mtu {
+        length.next_multiple_of(wire::PADDING_MULTIPLE).min(mtu)
+    } else {
+        length + wire::PADDING_MULTIPLE - 1
+    };
+    padded + wire::DATA_OVERHEAD_BYTES
+}
+
+/// Encrypts a batch and sends it, or leaves its packets to wait for a session. The batch is empty then.
+pub(crate) fn seal_and_send(
+    core: &Core,
+    ports: Option<&WorkerPorts>,
+    statistics: &WorkerStatistics,
+    peer: &Arc<Peer>,
+    batch: &mut Outgoing,
+    inner_bytes: usize,
+) {
+    if ports.is_none() {
+        statistics.lost(Loss::NoSocket, batch.len());
+        batch.clear();
+        return;
+    }
+    statistics.sent.batch(batch.len(), inner_bytes);
+    match core.tunnel.seal(clock::now(), peer, batch) {
+        Sealed::To(destination) => send(core, ports, statistics, peer.id(), destination, batch),
+        // A session may have come in between, and then the packets were sent with it.
+        Sealed::Staged if core.outbox.waits(&core.tunnel) => core.send_waiting(ports, statistics),
+        Sealed::Staged | Sealed::Nothing => {}
+    }
+    batch.clear();
+    core.slow_path.look_at_timers(&core.tunnel);
+}
+
+/// Sends a sealed batch, behind everything that is older.
+pub(crate) fn send(
+    core: &Core,
+    ports: Option<&WorkerPorts>,
+    statistics: &WorkerStatistics,
+    peer: PeerId,
+    destination: SocketAddr,
+    batch: &Outgoing,
+) {
+    let Some(ports) = ports else {
+        statistics.lost(Loss::NoSocket, batch.len());
+        return;
+    };
+    // Asked after sealing: packets that waited when a session appeared are in the outbox by now, or will be sealed later.
+    if core.outbox.waits(&core.tunnel) {
+        core.send_waiting(Some(ports), statistics);
+    }
+    let sockets = match (&ports.own, &core.spread) {
+        (Some(own), Some(spread)) if spread.allowed(peer, destination) => own,
+        _ => &ports.listening,
+    };
+    let from = core.sticky.source(peer, destination);
+    let mut sent = sockets.send(batch, destination, from);
+    let mut system_calls = sent.system_calls;
+    let blamed = from.is_some() && sent.error.as_ref().is_some_and(blames_source);
+    if blamed && sent.datagrams == 0 {
+        core.sticky.forget(peer);
+        sent = sockets.send(batch, destination, None);
+        system_calls += sent.system_calls;
+    }
+    statistics.sent.system_calls(system_calls as usize);
+    statistics
+        .sent
+        .datagrams(sent.datagrams as usize, sent.bytes as usize);
+    if let Some(error) = sent.error {
+        log::debug!("sending to {destination}: {error}");
+        statistics.lost(Loss::SendFailed, sent.failed as usize);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lengths_are_those_of_the_protocol() {
+        for mtu in [1280, 1420, 9_000] {
+            for length in (0..=mtu).chain([20_000]) {
+                let mut batch = Outgoing::new(BATCH_BYTES, 1);
+                assert!(batch.reserve(length, mtu).is_some());
+                let bytes = datagram_bytes(length, mtu);
+                assert!(Outgoing::new(bytes, 1).reserve(length, mtu).is_some());
+                assert!(length > mtu || Outgoing::new(bytes - 1, 1).reserve(length, mtu).is_none());
+            }
+        }
+    }
+
+    #[test]
+    fn a_train_of_full_packets_has_45() {
+        assert_eq!(BATCH_BYTES / datagram_bytes(1420, 1420), 45);
+    }
+}

@@ -1,0 +1,58 @@
+//! The local address each peer was last heard at, which is where we answer from.
+//!
+//! On a machine with several addresses the route alone may choose one the peer, or a firewall on the road, doesn't know.
+//! The address holds for the endpoint it was learned with: when the peer moves, or is given another endpoint, the
+//! route decides again until it is heard.
+
+use std::collections::HashMap;
+use std::net::SocketAddr;
+use std::sync::RwLock;
+
+use wirespeed_protocol::PeerId;
+
+use crate::lock::Shared;
+use crate::udp::LocalAddress;
+
+#[derive(Debug, Default)]
+pub(crate) struct Sticky {
+    known: RwLock<HashMap<PeerId, Known>>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Known {
+    endpoint: SocketAddr,
+    local: LocalAddress,
+}
+
+impl Sticky {
+    /// Which address to send to the peer's endpoint from; `None` leaves it to the route.
+    pub(crate) fn source(&self, peer: PeerId, endpoint: SocketAddr) -> Option<LocalAddress> {
+        let known = self.known.reading();
+        known
+            .get(&peer)
+            .filter(|known| known.endpoint == endpoint)
+            .map(|known| known.local)
+    }
+
+    /// The peer was heard from `endpoint` at this address. Written only when that is new.
+    pub(crate) fn learn(&self, peer: PeerId, endpoint: SocketAddr, local: LocalAddress) {
+        let new = Known { endpoint, local };
+        if self.known.reading().get(&peer) != Some(&new) {
+            self.known.writing().insert(peer, new);
+        }
+    }
+
+    /// The address doesn't work, or may not.
+    pub(crate) fn forget(&self, peer: PeerId) {
+        self.known.writing().remove(&peer);
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.known.reading().len()
+    }
+
+    /// Forgets the peers that are no more.
+    pub(crate) fn retain(&self, is_there: impl Fn(PeerId) -> bool) {
+        self.known.writing().retain(|peer, _| is_there(*peer));
+    }
+}
