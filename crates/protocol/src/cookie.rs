@@ -5,6 +5,7 @@
 //! and a cookie is a MAC of address *and port* under a secret of ours that changes every two minutes.
 
 use std::net::{IpAddr, SocketAddr};
+use std::sync::Mutex;
 use std::time::Duration;
 
 use chacha20poly1305::{AeadInOut, KeyInit, XChaCha20Poly1305};
@@ -15,8 +16,10 @@ use zeroize::Zeroizing;
 use crate::aead::TAG_BYTES;
 use crate::hash::{HASH_BYTES, MAC_BYTES, Secret, hash, mac};
 use crate::keys::PublicKey;
+use crate::lock::Locked;
 use crate::message::{COOKIE_NONCE_BYTES, CookieReply, MACS_BYTES, Macs};
 use crate::rate_limit::RateLimiter;
+use crate::reply_limit::ReplyLimiter;
 use crate::time::Instant;
 
 const SECRET_MAX_AGE: Duration = Duration::from_secs(120);
@@ -50,78 +53,122 @@ impl MacKeys {
 }
 
 /// What is to be done with a message whose MAC1 is right.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Admission {
     /// Work on it.
     Admit,
-    /// Send a cookie instead.
-    SendCookie,
+    /// Send this cookie instead.
+    SendCookie(Cookie),
     /// Its sender is where it says, but sends too many.
     TooMany,
+    /// Its sender's address, which may be forged, was sent too many cookies.
+    Withhold,
 }
 
-/// The side that checks.
-pub(crate) struct Gate {
+/// A cookie, for one address and port.
+pub(crate) struct Cookie(Zeroizing<[u8; MAC_BYTES]>);
+
+/// The side that checks. Any number of threads may; none computes anything while it holds the lock.
+pub(crate) struct Gate(Mutex<State>);
+
+struct State {
     secret: Secret,
     secret_born: Instant,
-    limiter: RateLimiter,
     load: Load,
+    limiter: RateLimiter,
+    replies: ReplyLimiter,
 }
 
 impl Gate {
     /// `per_second`: more handshake messages than this in a second are load.
     pub(crate) fn new(now: Instant, per_second: u32, rng: &mut dyn CryptoRng) -> Self {
-        let mut gate = Self {
+        let mut state = State {
             secret: Secret::default(),
             secret_born: now,
-            limiter: RateLimiter::default(),
             load: Load::new(now, per_second),
+            limiter: RateLimiter::default(),
+            replies: ReplyLimiter::new(now, rng),
         };
-        gate.renew_secret(now, rng);
-        gate
+        state.renew_secret(now, rng);
+        Self(Mutex::new(state))
     }
 
     /// Judges a message whose MAC1 is right. `source` is in canonical form (no v4-mapped address).
     pub(crate) fn admit(
-        &mut self,
+        &self,
         now: Instant,
         forced_load: bool,
         macs: &Macs<'_>,
         source: SocketAddr,
         rng: &mut dyn CryptoRng,
     ) -> Admission {
-        if !self.load.count(now) && !forced_load {
-            return Admission::Admit;
-        }
-        let cookie = self.cookie(now, source, rng);
-        let right: bool = mac(cookie.as_slice(), &[macs.covered_by_mac2])
-            .ct_eq(&macs.mac2)
-            .into();
-        if !right {
-            Admission::SendCookie
-        } else if self.limiter.allow(now, source.ip()) {
-            Admission::Admit
+        let secret = {
+            let mut state = self.0.locked();
+            if !state.load.count(now) && !forced_load {
+                return Admission::Admit;
+            }
+            state.secret(now, rng).clone()
+        };
+        let cookie = Cookie::new(&secret, source);
+        let proven = cookie.made_mac2_of(macs);
+        let mut state = self.0.locked();
+        if proven {
+            if state.limiter.allow(now, source.ip()) {
+                Admission::Admit
+            } else {
+                Admission::TooMany
+            }
+        } else if state.replies.allow(now, source.ip()) {
+            Admission::SendCookie(cookie)
         } else {
-            Admission::TooMany
+            Admission::Withhold
         }
     }
+}
 
-    /// The answer with a cookie to the message with these MACs and this sender's index.
+impl State {
+    fn secret(&mut self, now: Instant, rng: &mut dyn CryptoRng) -> &Secret {
+        if now.reached(self.secret_born, SECRET_MAX_AGE) {
+            self.renew_secret(now, rng);
+        }
+        &self.secret
+    }
+
+    fn renew_secret(&mut self, now: Instant, rng: &mut dyn CryptoRng) {
+        rng.fill_bytes(self.secret.as_mut_slice());
+        self.secret_born = now;
+    }
+}
+
+impl Cookie {
+    fn new(secret: &Secret, source: SocketAddr) -> Self {
+        let port = source.port().to_be_bytes();
+        Self(Zeroizing::new(match source.ip() {
+            IpAddr::V4(address) => mac(secret.as_slice(), &[&address.octets(), &port]),
+            IpAddr::V6(address) => mac(secret.as_slice(), &[&address.octets(), &port]),
+        }))
+    }
+
+    fn made_mac2_of(&self, macs: &Macs<'_>) -> bool {
+        // Zero says that the sender has no cookie, which need not be found out by hashing.
+        macs.mac2 != [0; MAC_BYTES]
+            && mac(self.0.as_slice(), &[macs.covered_by_mac2])
+                .ct_eq(&macs.mac2)
+                .into()
+    }
+
+    /// The answer with this cookie to the message with these MACs and this sender's index.
     pub(crate) fn reply(
-        &mut self,
-        now: Instant,
+        &self,
         own: &MacKeys,
         macs: &Macs<'_>,
         sender: u32,
-        source: SocketAddr,
         rng: &mut dyn CryptoRng,
     ) -> CookieReply {
-        let cookie = self.cookie(now, source, rng);
         let mut nonce = [0; COOKIE_NONCE_BYTES];
         rng.fill_bytes(&mut nonce);
         let mut cookie_sealed = [0; MAC_BYTES + TAG_BYTES];
         let (text, tag_room) = cookie_sealed.split_at_mut(MAC_BYTES);
-        text.copy_from_slice(cookie.as_slice());
+        text.copy_from_slice(self.0.as_slice());
         let tag = XChaCha20Poly1305::new(&own.cookie.into())
             .encrypt_inout_detached(&nonce.into(), &macs.mac1, text.into())
             .expect("16 bytes are far below the limit of the cipher");
@@ -131,27 +178,6 @@ impl Gate {
             nonce,
             cookie_sealed,
         }
-    }
-
-    fn cookie(
-        &mut self,
-        now: Instant,
-        source: SocketAddr,
-        rng: &mut dyn CryptoRng,
-    ) -> Zeroizing<[u8; MAC_BYTES]> {
-        if now.reached(self.secret_born, SECRET_MAX_AGE) {
-            self.renew_secret(now, rng);
-        }
-        let port = source.port().to_be_bytes();
-        Zeroizing::new(match source.ip() {
-            IpAddr::V4(address) => mac(self.secret.as_slice(), &[&address.octets(), &port]),
-            IpAddr::V6(address) => mac(self.secret.as_slice(), &[&address.octets(), &port]),
-        })
-    }
-
-    fn renew_secret(&mut self, now: Instant, rng: &mut dyn CryptoRng) {
-        rng.fill_bytes(self.secret.as_mut_slice());
-        self.secret_born = now;
     }
 }
 
@@ -282,7 +308,7 @@ mod tests {
             message
         }
 
-        fn admit(&mut self, second: u64, message: &[u8], source: &str) -> Admission {
+        fn judge(&mut self, second: u64, message: &[u8], source: &str) -> Admission {
             let macs = Macs::of(message).unwrap();
             assert!(self.own.check_mac1(&macs));
             let source = source.parse().unwrap();
@@ -290,11 +316,21 @@ mod tests {
                 .admit(at(second), true, &macs, source, &mut self.rng)
         }
 
+        fn admit(&mut self, second: u64, message: &[u8], source: &str) -> &'static str {
+            match self.judge(second, message, source) {
+                Admission::Admit => "admit",
+                Admission::SendCookie(_) => "cookie",
+                Admission::TooMany => "too many",
+                Admission::Withhold => "withhold",
+            }
+        }
+
         fn reply(&mut self, second: u64, message: &[u8], source: &str) -> CookieReply {
+            let Admission::SendCookie(cookie) = self.judge(second, message, source) else {
+                panic!("no cookie");
+            };
             let macs = Macs::of(message).unwrap();
-            let source = source.parse().unwrap();
-            self.gate
-                .reply(at(second), &self.own, &macs, 7, source, &mut self.rng)
+            cookie.reply(&self.own, &macs, 7, &mut self.rng)
         }
     }
 
@@ -318,23 +354,18 @@ mod tests {
         let mut sides = Sides::new();
         for source in ["192.0.2.1:1000", "[2001:db8::1]:1000"] {
             let message = sides.message(0);
-            assert_eq!(sides.admit(0, &message, source), Admission::SendCookie);
             let reply = sides.reply(0, &message, source);
             assert_eq!(reply.receiver, 7);
             assert!(sides.jar.accept(at(0), &reply));
             let message = sides.message(1);
-            assert_eq!(sides.admit(1, &message, source), Admission::Admit);
+            assert_eq!(sides.admit(1, &message, source), "admit");
             for other in [
                 "192.0.2.1:1001",
                 "192.0.2.2:1000",
                 "[2001:db8::1]:1001",
                 "[2001:db8::2]:1000",
             ] {
-                assert_eq!(
-                    sides.admit(1, &message, other),
-                    Admission::SendCookie,
-                    "{other}"
-                );
+                assert_eq!(sides.admit(1, &message, other), "cookie", "{other}");
             }
         }
     }
@@ -347,10 +378,10 @@ mod tests {
         assert!(sides.jar.accept(at(0), &reply));
         let late = sides.message(114);
         assert_ne!(late[76..], [0; 16]);
-        assert_eq!(sides.admit(119, &late, "192.0.2.1:1"), Admission::Admit);
+        assert_eq!(sides.admit(119, &late, "192.0.2.1:1"), "admit");
         assert_eq!(
             sides.admit(120, &late, "192.0.2.1:1"),
-            Admission::SendCookie,
+            "cookie",
             "the secret is new"
         );
         assert_eq!(sides.message(115)[76..], [0; 16], "no longer used");
@@ -382,11 +413,24 @@ mod tests {
         let reply = sides.reply(0, &message, "192.0.2.1:1");
         sides.jar.accept(at(0), &reply);
         let message = sides.message(0);
-        let all: Vec<Admission> = (0..7)
+        let all: Vec<&str> = (0..7)
             .map(|_| sides.admit(0, &message, "192.0.2.1:1"))
             .collect();
-        assert_eq!(all[..5], [Admission::Admit; 5]);
-        assert_eq!(all[5..], [Admission::TooMany; 2]);
+        assert_eq!(all[..5], ["admit"; 5]);
+        assert_eq!(all[5..], ["too many"; 2]);
+    }
+
+    #[test]
+    fn one_source_is_sent_only_so_many_cookies() {
+        let mut sides = Sides::new();
+        let message = sides.message(0);
+        let all: Vec<&str> = (0..22u16)
+            .map(|port| sides.admit(0, &message, &format!("192.0.2.1:{port}")))
+            .collect();
+        assert_eq!(all[..20], ["cookie"; 20]);
+        assert_eq!(all[20..], ["withhold"; 2]);
+        assert_eq!(sides.admit(0, &message, "198.51.100.1:1"), "cookie");
+        assert_eq!(sides.admit(1, &message, "192.0.2.1:1"), "cookie");
     }
 
     #[test]

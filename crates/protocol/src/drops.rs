@@ -57,11 +57,17 @@ pub enum DropReason {
     /// The caller doesn't fetch what is to be sent.
     #[error("too many datagrams wait to be fetched")]
     TransmitOverflow,
+    /// Under load, and the sender's address was sent so many cookies that it gets no more this second.
+    #[error("under load: too many cookies sent to this source")]
+    CookieWithheld,
+    /// The interface is down.
+    #[error("interface down")]
+    InterfaceDown,
 }
 
 impl DropReason {
     /// All of them, in the order of their numbers.
-    pub const ALL: [Self; 17] = [
+    pub const ALL: [Self; 19] = [
         Self::Malformed,
         Self::UnknownIndex,
         Self::Expired,
@@ -79,6 +85,8 @@ impl DropReason {
         Self::StagedOverflow,
         Self::GaveUp,
         Self::TransmitOverflow,
+        Self::CookieWithheld,
+        Self::InterfaceDown,
     ];
 }
 

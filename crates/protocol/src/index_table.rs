@@ -1,7 +1,8 @@
 //! Which session or handshake a message from outside is for: the indices we chose.
 
-use std::collections::BTreeMap;
-use std::collections::btree_map::Entry;
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::{Arc, RwLock};
 
 use rand_core::CryptoRng;
@@ -29,7 +30,28 @@ impl Indexed {
 
 #[derive(Default)]
 pub(crate) struct IndexTable {
-    entries: RwLock<BTreeMap<u32, Indexed>>,
+    entries: RwLock<HashMap<u32, Indexed, BuildHasherDefault<Spread>>>,
+}
+
+/// Hashes an index by one multiplication. The indices in the table were drawn at random by us, so nobody can choose
+/// them to collide.
+#[derive(Default)]
+struct Spread(u64);
+
+impl Hasher for Spread {
+    fn write(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            self.write_u32(u32::from(*byte));
+        }
+    }
+
+    fn write_u32(&mut self, index: u32) {
+        self.0 = (self.0 ^ u64::from(index)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    }
+
+    fn finish(&self) -> u64 {
+        self.0
+    }
 }
 
 impl IndexTable {

@@ -1,24 +1,24 @@
 //! The keys of one session, and the sessions a peer may have at once.
 //!
 //! A [`Keypair`] never changes but for its counters, so that any number of threads may seal and open with it:
-//! they share it by `Arc` and hold no lock meanwhile.
+//! they share it by `Arc` and hold no lock meanwhile. For a batch each makes itself a [`Sealer`] or an [`Opener`].
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use crate::aead::{Key, TAG_BYTES};
+use crate::aead::{Key, StoredKey, TAG_BYTES};
 use crate::lock::Locked;
 use crate::message::{DATA_HEADER_BYTES, DATA_OVERHEAD_BYTES, DataHeader};
 use crate::noise::TransportSecrets;
-use crate::replay::{RING_BITS, ReplayWindow};
+use crate::replay::{ReplayWindow, WINDOW};
 use crate::time::Instant;
 
 /// After this many messages new keys are wanted.
 pub const REKEY_AFTER_MESSAGES: u64 = 1 << 60;
 
 /// A counter from here on is neither sent nor taken.
-pub const REJECT_AFTER_MESSAGES: u64 = u64::MAX - RING_BITS;
+pub const REJECT_AFTER_MESSAGES: u64 = u64::MAX - WINDOW;
 
 /// After this time the initiator of a session that sends wants new keys.
 pub const REKEY_AFTER_TIME: Duration = Duration::from_secs(120);
@@ -28,12 +28,14 @@ pub const REJECT_AFTER_TIME: Duration = Duration::from_secs(180);
 
 /// The keys of one session. They are wiped when the last thread lets go of them.
 pub(crate) struct Keypair {
-    sending: Key,
-    receiving: Key,
+    sending: StoredKey,
+    receiving: StoredKey,
     /// The counter of the next datagram we send.
     next_counter: AtomicU64,
     /// Cleared for good when a session may no longer send, though its time isn't over.
     may_send: AtomicBool,
+    /// Set while it may be the session that waits for its first datagram.
+    unconfirmed: AtomicBool,
     window: Mutex<ReplayWindow>,
     pub(crate) local_index: u32,
     remote_index: u32,
@@ -55,11 +57,12 @@ impl Keypair {
             (&secrets.from_responder, &secrets.from_initiator)
         };
         Self {
-            sending: Key::new(sending),
-            receiving: Key::new(receiving),
+            sending: StoredKey::new(sending),
+            receiving: StoredKey::new(receiving),
             next_counter: AtomicU64::new(0),
             may_send: AtomicBool::new(true),
-            window: Mutex::new(ReplayWindow::new()),
+            unconfirmed: AtomicBool::new(!we_initiated),
+            window: Mutex::default(),
             local_index,
             remote_index,
             we_initiated,
@@ -75,6 +78,11 @@ impl Keypair {
     /// Forbids sending for good.
     pub(crate) fn stop_sending(&self) {
         self.may_send.store(false, Ordering::Relaxed);
+    }
+
+    /// Whether its next authentic datagram may be the first, which [`Keypairs::confirm`] has to be told of.
+    pub(crate) fn is_unconfirmed(&self) -> bool {
+        self.unconfirmed.load(Ordering::Acquire)
     }
 
     /// Takes `count` counters in a row, of which the first is returned. When not all are left none is taken,
@@ -107,27 +115,19 @@ impl Keypair {
             && now.reached(self.born, age_limit)
     }
 
-    /// Makes a datagram of `slot`, which holds the plaintext with room for header and tag around it.
-    pub(crate) fn seal(&self, counter: u64, slot: &mut [u8]) {
-        let Some((header, text)) = slot.split_first_chunk_mut::<DATA_HEADER_BYTES>() else {
-            debug_assert!(false, "no room for a header in {} bytes", slot.len());
-            return;
-        };
-        DataHeader {
-            receiver: self.remote_index,
-            counter,
+    /// Makes datagrams; for one batch.
+    pub(crate) fn sealer(&self) -> Sealer {
+        Sealer {
+            key: self.sending.ready(),
+            remote_index: self.remote_index,
         }
-        .write(header);
-        self.sending.seal(counter, &[], text);
     }
 
-    /// Decrypts a datagram in place. Returns its counter, which is not yet checked for replay; `None` when it isn't
-    /// authentic.
-    pub(crate) fn open(&self, datagram: &mut [u8]) -> Option<u64> {
-        let header = DataHeader::parse(datagram)?;
-        let text = &mut datagram[DATA_HEADER_BYTES..];
-        (header.counter < REJECT_AFTER_MESSAGES && self.receiving.open(header.counter, &[], text))
-            .then_some(header.counter)
+    /// Opens datagrams; for one batch.
+    pub(crate) fn opener(&self) -> Opener {
+        Opener {
+            key: self.receiving.ready(),
+        }
     }
 
     /// Whether datagrams may still be taken.
@@ -143,6 +143,46 @@ impl Keypair {
     #[cfg(test)]
     pub(crate) fn set_next_counter(&self, counter: u64) {
         self.next_counter.store(counter, Ordering::Relaxed);
+    }
+}
+
+/// The sending half of a session, ready for use.
+pub(crate) struct Sealer {
+    key: Key,
+    remote_index: u32,
+}
+
+impl Sealer {
+    /// Makes a datagram of `slot`, which holds the plaintext with room for header and tag around it.
+    #[inline]
+    pub(crate) fn seal(&self, counter: u64, slot: &mut [u8]) {
+        let Some((header, text)) = slot.split_first_chunk_mut::<DATA_HEADER_BYTES>() else {
+            debug_assert!(false, "no room for a header in {} bytes", slot.len());
+            return;
+        };
+        DataHeader {
+            receiver: self.remote_index,
+            counter,
+        }
+        .write(header);
+        self.key.seal(counter, &[], text);
+    }
+}
+
+/// The receiving half of a session, ready for use.
+pub(crate) struct Opener {
+    key: Key,
+}
+
+impl Opener {
+    /// Decrypts a datagram in place. Returns its counter, which is not yet checked for replay; `None` when it isn't
+    /// authentic.
+    #[inline]
+    pub(crate) fn open(&self, datagram: &mut [u8]) -> Option<u64> {
+        let header = DataHeader::parse(datagram)?;
+        let text = &mut datagram[DATA_HEADER_BYTES..];
+        (header.counter < REJECT_AFTER_MESSAGES && self.key.open(header.counter, &[], text))
+            .then_some(header.counter)
     }
 }
 
@@ -194,12 +234,13 @@ impl Keypairs {
         if !self.awaits(used) {
             return None;
         }
+        used.unconfirmed.store(false, Ordering::Release);
         let retired = std::mem::replace(&mut self.current, self.next.take());
         Some(self.retire(now, retired.into_iter()))
     }
 
     /// Whether `used` waits for its first datagram.
-    pub(crate) fn awaits(&self, used: &Arc<Keypair>) -> bool {
+    fn awaits(&self, used: &Arc<Keypair>) -> bool {
         self.next
             .as_ref()
             .is_some_and(|next| Arc::ptr_eq(next, used))
@@ -225,7 +266,9 @@ impl Keypairs {
         now: Instant,
         retired: impl Iterator<Item = Arc<Keypair>>,
     ) -> Vec<Arc<Keypair>> {
-        let all = retired.chain(std::mem::take(&mut self.previous));
+        let all = retired
+            .inspect(|keypair| keypair.unconfirmed.store(false, Ordering::Release))
+            .chain(std::mem::take(&mut self.previous));
         let (kept, mut over): (Vec<_>, Vec<_>) = all.partition(|keypair| keypair.may_receive(now));
         self.previous = kept;
         if self.previous.len() > MAX_PREVIOUS {
@@ -273,12 +316,12 @@ mod tests {
     fn both_roles_fit_together() {
         let (initiator, responder) = (keypair(true, 1), keypair(false, 2));
         let mut slot = [7; 16 + 32 + 16];
-        initiator.seal(5, &mut slot);
+        initiator.sealer().seal(5, &mut slot);
         assert!(
-            initiator.open(&mut slot.clone()).is_none(),
+            initiator.opener().open(&mut slot.clone()).is_none(),
             "not for its sender"
         );
-        assert_eq!(responder.open(&mut slot), Some(5));
+        assert_eq!(responder.opener().open(&mut slot), Some(5));
         assert_eq!(slot[plaintext_range(&slot)], [7; 32]);
     }
 
@@ -333,8 +376,8 @@ mod tests {
             (u64::MAX, None),
         ] {
             let mut slot = [0; 32];
-            initiator.seal(counter, &mut slot);
-            assert_eq!(responder.open(&mut slot), expected);
+            initiator.sealer().seal(counter, &mut slot);
+            assert_eq!(responder.opener().open(&mut slot), expected);
         }
     }
 
@@ -386,10 +429,11 @@ mod tests {
         );
         assert_eq!(indices(&keypairs), (vec![], Some(1), Some(3)));
         assert!(keypairs.confirm(at(0), &lost).is_none());
-        assert!(keypairs.awaits(&second));
+        assert!(keypairs.awaits(&second) && second.is_unconfirmed());
         assert_eq!(over(&keypairs.confirm(at(0), &second).unwrap()), []);
         assert_eq!(indices(&keypairs), (vec![1], Some(3), None));
         assert!(keypairs.confirm(at(0), &second).is_none());
+        assert!(!second.is_unconfirmed());
         let third = born(false, 4, 179);
         assert!(keypairs.install(Arc::clone(&third)).is_empty());
         assert_eq!(indices(&keypairs), (vec![1], Some(3), Some(4)));
@@ -409,6 +453,7 @@ mod tests {
         }
         // Even ones are the other's: 4 is what it sends with from now on, 2 what it sent with before.
         assert_eq!(indices(&keypairs), (vec![4, 3, 2], Some(5), None));
+        assert!(keypairs.previous.iter().all(|it| !it.is_unconfirmed()));
         assert_eq!(over(&over_so_far), [1, 0]);
     }
 }

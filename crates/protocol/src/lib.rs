@@ -73,6 +73,7 @@ mod outgoing;
 mod peer;
 mod rate_limit;
 mod replay;
+mod reply_limit;
 mod schedule;
 mod time;
 mod timers;
@@ -92,8 +93,8 @@ pub use timers::{
     KEEPALIVE_TIMEOUT, REKEY_ATTEMPT_TIME, REKEY_TIMEOUT, REKEY_TIMEOUT_JITTER_MAX, WIPE_KEYS_AFTER,
 };
 pub use tunnel::{
-    AddPeerError, Event, HANDSHAKE_TRAFFIC_CLASS, Incoming, Options, Sealed, Sending, Session,
-    Transmit, Tunnel, Verdict,
+    AddPeerError, Event, HANDSHAKE_TRAFFIC_CLASS, Incoming, Options, RouteCache, Sealed, Sending,
+    Session, Transmit, Tunnel, Verdict,
 };
 
 /// The messages as they are on the wire.

@@ -125,10 +125,11 @@ impl Outgoing {
         if self.sealed {
             return;
         }
+        let sealer = keypair.sealer();
         for (counter, slot) in (first_counter..).zip(&mut self.slots) {
             let bytes = &mut self.bytes[slot.start..slot.end];
             slot.traffic_class = outer_traffic_class(inner(bytes, slot.inner_bytes));
-            keypair.seal(counter, bytes);
+            sealer.seal(counter, bytes);
         }
         self.sealed = true;
     }
@@ -265,7 +266,7 @@ mod tests {
                 prop_assert!(batch.push(packet, mtu));
             }
             batch.seal(&keypair(true), first);
-            let opener = keypair(false);
+            let opener = keypair(false).opener();
             let mut joined = Vec::new();
             for ((at, packet), datagram) in packets.iter().enumerate().zip(batch.datagrams()) {
                 joined.extend_from_slice(datagram.bytes);

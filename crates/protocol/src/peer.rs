@@ -6,7 +6,7 @@
 use std::cell::OnceCell;
 use std::collections::VecDeque;
 use std::net::SocketAddr;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, RwLock};
 use std::time::Duration;
 
@@ -34,7 +34,9 @@ pub struct Peer {
     pub(crate) keypairs: RwLock<Keypairs>,
     pub(crate) handshake: Mutex<Handshake>,
     pub(crate) timers: Mutex<Timers>,
-    pub(crate) staged: Mutex<VecDeque<Staged>>,
+    staged: Mutex<VecDeque<Staged>>,
+    /// How many packets are staged, so that those who only ask take no lock.
+    waiting: AtomicUsize,
     endpoint: RwLock<Option<SocketAddr>>,
     last_handshake: Mutex<Option<WallTime>>,
     removed: AtomicBool,
@@ -85,6 +87,7 @@ impl Peer {
             }),
             timers: Mutex::new(Timers::new(jitter)),
             staged: Mutex::default(),
+            waiting: AtomicUsize::new(0),
             endpoint: RwLock::default(),
             last_handshake: Mutex::default(),
             removed: AtomicBool::new(false),
@@ -156,9 +159,7 @@ impl Peer {
     pub(crate) fn stage(&self, packets: impl Iterator<Item = Staged>) -> usize {
         let mut staged = self.staged.locked();
         staged.extend(packets);
-        let over = staged.len().saturating_sub(MAX_STAGED_PACKETS);
-        staged.drain(..over);
-        over
+        self.cut(&mut staged)
     }
 
     /// Puts packets taken from the queue back before those that came meanwhile; returns how many were pushed out.
@@ -166,17 +167,24 @@ impl Peer {
         let mut staged = self.staged.locked();
         let newer = std::mem::replace(&mut *staged, packets);
         staged.extend(newer);
-        let over = staged.len().saturating_sub(MAX_STAGED_PACKETS);
-        staged.drain(..over);
-        over
+        self.cut(&mut staged)
     }
 
     pub(crate) fn take_staged(&self) -> VecDeque<Staged> {
-        std::mem::take(&mut *self.staged.locked())
+        let mut staged = self.staged.locked();
+        self.waiting.store(0, Ordering::Release);
+        std::mem::take(&mut *staged)
     }
 
     pub(crate) fn has_staged(&self) -> bool {
-        !self.staged.locked().is_empty()
+        self.waiting.load(Ordering::Acquire) > 0
+    }
+
+    fn cut(&self, staged: &mut VecDeque<Staged>) -> usize {
+        let over = staged.len().saturating_sub(MAX_STAGED_PACKETS);
+        staged.drain(..over);
+        self.waiting.store(staged.len(), Ordering::Release);
+        over
     }
 
     pub(crate) fn is_removed(&self) -> bool {
@@ -243,9 +251,13 @@ mod tests {
     #[test]
     fn the_latest_packets_wait() {
         let peer = peer();
+        assert!(!peer.has_staged());
         assert_eq!(peer.stage(packets(0..100)), 0);
+        assert!(peer.has_staged());
         assert_eq!(peer.stage(packets(100..130)), 2);
         assert_eq!(numbers(&peer), (2..130).collect::<Vec<u8>>());
+        assert_eq!(peer.take_staged().len(), 128);
+        assert!(!peer.has_staged());
     }
 
     #[test]

@@ -1,29 +1,26 @@
-//! Which counters of a session were seen: a ring of bits over the last 8,192 (RFC 6479).
+//! Which counters of a session were seen: a ring of bits over the last 8,192.
+//!
+//! A counter's bit is at the counter modulo the ring's size, as in RFC 6479. Other than there, a jump clears exactly the
+//! bits of the counters it passes and not whole words, so that all of the ring is window.
+//!
+//! The ring grows with the session: as long as no counter has reached its size there is nothing it could forget, and
+//! most sessions of ten thousand peers never need more than a word.
 
-/// Counters the ring holds, a power of two.
-pub(crate) const RING_BITS: u64 = 8_192;
+/// How many counters, the highest seen among them, can be told apart. A power of two.
+pub(crate) const WINDOW: u64 = 8_192;
 
 const WORD_BITS: u64 = u64::BITS as u64;
-const WORDS: u64 = RING_BITS / WORD_BITS;
-
-/// How far behind the highest a counter may be. One word of the ring is always partly in the future.
-pub(crate) const WINDOW: u64 = RING_BITS - WORD_BITS;
 
 /// The replay window of one session.
+#[derive(Default)]
 pub(crate) struct ReplayWindow {
     /// The lowest counter that is above all seen; 0 when none was.
     next: u64,
-    ring: [u64; WORDS as usize],
+    /// A power of two of words, or none. More bits than `next`, or as many as the window.
+    ring: Box<[u64]>,
 }
 
 impl ReplayWindow {
-    pub(crate) const fn new() -> Self {
-        Self {
-            next: 0,
-            ring: [0; WORDS as usize],
-        }
-    }
-
     /// Whether `counter` is new, and if so remembers it. To be asked only once the datagram is known to be authentic.
     pub(crate) fn accept(&mut self, counter: u64) -> bool {
         if counter == u64::MAX {
@@ -31,29 +28,62 @@ impl ReplayWindow {
         }
         if counter >= self.next {
             self.advance(counter);
-        } else if self.next - 1 - counter > WINDOW {
+        } else if self.next - counter > WINDOW {
             return false;
         }
-        let word = &mut self.ring[Self::word(counter) as usize];
+        let at = self.word(counter);
+        let word = &mut self.ring[at];
         let bit = 1 << (counter % WORD_BITS);
         let new = *word & bit == 0;
         *word |= bit;
         new
     }
 
-    /// Makes `counter` the highest: words between the old highest and it hold bits of an earlier turn.
+    /// Makes `counter` the highest. Its bit and those of the counters passed may be left from an earlier turn.
     fn advance(&mut self, counter: u64) {
-        // Before the first counter word 0 is current and empty, as after construction.
-        let current = self.next.saturating_sub(1) / WORD_BITS;
-        let turned = (counter / WORD_BITS - current).min(WORDS);
-        for step in 1..=turned {
-            self.ring[((current + step) % WORDS) as usize] = 0;
+        let needed = (counter + 1).min(WINDOW);
+        if self.bits() < needed {
+            self.grow(needed);
+        }
+        let passed = counter - self.next;
+        if passed == 0 {
+            let at = self.word(counter);
+            self.ring[at] &= !(1 << (counter % WORD_BITS));
+        } else if passed >= self.bits() {
+            self.ring.fill(0);
+        } else {
+            self.clear(self.next, counter + 1);
         }
         self.next = counter + 1;
     }
 
-    const fn word(counter: u64) -> u64 {
-        (counter / WORD_BITS) % WORDS
+    /// No counter has reached the old size, so each bit stays where it is.
+    fn grow(&mut self, bits: u64) {
+        let words = bits.next_power_of_two().div_ceil(WORD_BITS);
+        let mut ring = std::mem::take(&mut self.ring).into_vec();
+        ring.reserve_exact(words as usize - ring.len());
+        ring.resize(words as usize, 0);
+        self.ring = ring.into_boxed_slice();
+    }
+
+    fn clear(&mut self, from: u64, end: u64) {
+        let mut counter = from;
+        while counter < end {
+            let first = counter % WORD_BITS;
+            let count = (WORD_BITS - first).min(end - counter);
+            let bits = (u64::MAX >> (WORD_BITS - count)) << first;
+            let at = self.word(counter);
+            self.ring[at] &= !bits;
+            counter += count;
+        }
+    }
+
+    const fn bits(&self) -> u64 {
+        self.ring.len() as u64 * WORD_BITS
+    }
+
+    const fn word(&self, counter: u64) -> usize {
+        (counter / WORD_BITS) as usize & (self.ring.len() - 1)
     }
 }
 
@@ -67,7 +97,7 @@ mod tests {
 
     #[test]
     fn table() {
-        let far = RING_BITS * 5;
+        let far = WINDOW * 5;
         let table: &[(&str, &[(u64, bool)])] = &[
             (
                 "in order, each once",
@@ -97,20 +127,21 @@ mod tests {
             ),
             (
                 "oldest in the window",
-                &[(WINDOW, true), (0, true), (0, false)],
+                &[(WINDOW - 1, true), (0, true), (0, false)],
             ),
             (
                 "just too old",
-                &[(WINDOW + 1, true), (0, false), (1, true), (1, false)],
+                &[(WINDOW, true), (0, false), (1, true), (1, false)],
             ),
             (
                 "a jump of a whole turn clears all",
                 &[
                     (5, true),
-                    (5 + RING_BITS, true),
+                    (5 + WINDOW, true),
                     (5, false),
+                    (6, true),
                     (6, false),
-                    (5 + RING_BITS - 1, true),
+                    (5 + WINDOW - 1, true),
                 ],
             ),
             (
@@ -118,8 +149,8 @@ mod tests {
                 &[
                     (1, true),
                     (far, true),
-                    (far - WINDOW, true),
-                    (far - WINDOW - 1, false),
+                    (far - WINDOW + 1, true),
+                    (far - WINDOW, false),
                     (far, false),
                     (far + 1, true),
                 ],
@@ -128,8 +159,8 @@ mod tests {
                 "same slot of the next turn",
                 &[
                     (70, true),
-                    (70 + RING_BITS, true),
-                    (70 + RING_BITS, false),
+                    (70 + WINDOW, true),
+                    (70 + WINDOW, false),
                     (70, false),
                 ],
             ),
@@ -157,7 +188,7 @@ mod tests {
             ),
         ];
         for (name, steps) in table {
-            let mut window = ReplayWindow::new();
+            let mut window = ReplayWindow::default();
             for (at, (counter, expected)) in steps.iter().enumerate() {
                 assert_eq!(
                     window.accept(*counter),
@@ -170,10 +201,24 @@ mod tests {
 
     #[test]
     fn a_full_window_backwards_and_again() {
-        let mut window = ReplayWindow::new();
-        assert!(window.accept(WINDOW));
-        assert!((0..WINDOW).rev().all(|counter| window.accept(counter)));
-        assert!((0..=WINDOW).all(|counter| !window.accept(counter)));
+        let mut window = ReplayWindow::default();
+        assert!(window.accept(WINDOW - 1));
+        assert!((0..WINDOW - 1).rev().all(|counter| window.accept(counter)));
+        assert!((0..WINDOW).all(|counter| !window.accept(counter)));
+    }
+
+    #[test]
+    fn memory_grows_with_the_session_and_no_further_than_the_window() {
+        let mut window = ReplayWindow::default();
+        let mut bits = |counter| {
+            assert!(window.accept(counter));
+            window.bits()
+        };
+        let grown = [0, 63, 64, 127, 1_000, 8_191, 8_192, 1 << 40].map(&mut bits);
+        assert_eq!(grown, [64, 64, 128, 128, 1_024, 8_192, 8_192, 8_192]);
+        let mut at_once = ReplayWindow::default();
+        assert!(at_once.accept(1 << 40) && at_once.accept((1 << 40) - 1));
+        assert_eq!(at_once.bits(), WINDOW);
     }
 
     proptest! {
@@ -185,13 +230,13 @@ mod tests {
                 8 => -100..100i64, 2 => -9_000..9_000i64, 1 => -20_000..20_000i64,
             ], 1..400),
         ) {
-            let mut window = ReplayWindow::new();
+            let mut window = ReplayWindow::default();
             let mut seen = BTreeSet::new();
             let mut at = start;
             for step in steps {
                 at = at.saturating_add_signed(step).min(u64::MAX - 1);
                 let highest = seen.last().copied().unwrap_or(0);
-                let too_old = highest > at && highest - at > WINDOW;
+                let too_old = highest > at && highest - at >= WINDOW;
                 let expected = !too_old && !seen.contains(&at);
                 prop_assert_eq!(window.accept(at), expected, "{} with highest {}", at, highest);
                 if expected {

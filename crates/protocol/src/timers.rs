@@ -161,6 +161,7 @@ impl Timers {
 
     /// An initiation couldn't be made (no address, no key): tried again as if it had been lost.
     pub(crate) fn initiation_failed(&mut self, now: Instant, jitter: Duration) {
+        self.traversed(now);
         self.initiation = None;
         self.jitter = jitter;
         self.retransmit_handshake = Some(now + REKEY_TIMEOUT + jitter);
@@ -214,10 +215,14 @@ impl Timers {
         self.traversed(now);
     }
 
-    /// Sets how often the peer hears from us at least; `None` turns that off.
-    pub(crate) fn set_persistent_interval(&mut self, interval: Option<Duration>) {
+    /// Sets how often the peer hears from us at least; `None` turns that off. What is due earlier than the new
+    /// interval says stays due.
+    pub(crate) fn set_persistent_interval(&mut self, now: Instant, interval: Option<Duration>) {
         self.persistent_interval = interval;
-        self.persistent_keepalive = None;
+        let running = self.persistent_keepalive.take();
+        self.persistent_keepalive = interval
+            .map(|interval| now + interval)
+            .map(|at| running.map_or(at, |running| running.min(at)));
     }
 
     pub(crate) const fn persistent_interval(&self) -> Option<Duration> {
@@ -380,7 +385,7 @@ mod tests {
     #[test]
     fn a_persistent_keepalive_comes_after_silence_only() {
         let mut timers = timers();
-        timers.set_persistent_interval(Some(Duration::from_secs(25)));
+        timers.set_persistent_interval(at(0.0), Some(Duration::from_secs(25)));
         timers.sent(at(0.0));
         timers.received(at(20.0));
         let times: Vec<f64> = run(&mut timers, at(100.0))
@@ -388,8 +393,57 @@ mod tests {
             .map(|(at, _)| *at)
             .collect();
         assert_eq!(times, [45.0, 70.0, 95.0]);
-        timers.set_persistent_interval(None);
+        timers.set_persistent_interval(at(100.0), None);
         assert_eq!(timers.next(), None);
+    }
+
+    #[test]
+    fn a_persistent_interval_may_be_set_again_while_it_runs() {
+        let seconds = |seconds| Some(Duration::from_secs(seconds));
+        let mut timers = timers();
+        timers.set_persistent_interval(at(0.0), seconds(25));
+        timers.set_persistent_interval(at(20.0), seconds(25));
+        assert_eq!(timers.next(), Some(at(25.0)), "the same: nothing changes");
+        timers.set_persistent_interval(at(20.0), seconds(60));
+        assert_eq!(timers.next(), Some(at(25.0)), "longer: after this one");
+        assert!(timers.take_due(at(25.0)).keepalive);
+        assert_eq!(timers.next(), Some(at(85.0)));
+        timers.set_persistent_interval(at(30.0), seconds(10));
+        assert_eq!(timers.next(), Some(at(40.0)), "shorter: at once");
+    }
+
+    #[test]
+    fn a_persistent_keepalive_outlives_giving_up_and_missing_addresses() {
+        let mut timers = timers();
+        timers.set_persistent_interval(at(0.0), Some(Duration::from_secs(3_600)));
+        timers.want_initiation(at(0.0));
+        while let Some(now) = timers.next().filter(|now| *now < at(1_000.0)) {
+            if timers.take_due(now).initiate {
+                timers.initiation_failed(now, JITTER);
+            }
+        }
+        assert_eq!(timers.retransmit_handshake, None, "given up");
+        assert!(timers.persistent_keepalive.is_some());
+    }
+
+    #[test]
+    fn giving_up_ends_the_keepalive_and_lets_keys_live_their_time() {
+        let mut timers = timers();
+        timers.session_derived(at(0.0));
+        timers.want_initiation(at(1.0));
+        let mut gave_up = None;
+        while gave_up.is_none() {
+            // An answer is owed all the time.
+            timers.data_received(timers.next().unwrap());
+            let now = timers.next().unwrap();
+            let due = timers.take_due(now);
+            if due.initiate {
+                timers.initiation_sent(now, JITTER);
+            }
+            gave_up = due.give_up.then_some(now);
+        }
+        assert_eq!(timers.send_keepalive, None);
+        assert_eq!(timers.next(), Some(at(540.0)), "by the session's own time");
     }
 
     #[test]
@@ -408,7 +462,7 @@ mod tests {
     #[test]
     fn a_long_sleep_is_caught_up_in_one_step() {
         let mut timers = timers();
-        timers.set_persistent_interval(Some(Duration::from_secs(25)));
+        timers.set_persistent_interval(at(0.0), Some(Duration::from_secs(25)));
         timers.session_derived(at(0.0));
         timers.data_received(at(0.0));
         timers.data_sent(at(0.0));
@@ -421,7 +475,7 @@ mod tests {
     #[test]
     fn stopped_means_nothing_is_due() {
         let mut timers = timers();
-        timers.set_persistent_interval(Some(Duration::from_secs(25)));
+        timers.set_persistent_interval(at(0.0), Some(Duration::from_secs(25)));
         timers.response_sent(at(0.0), JITTER);
         timers.data_sent(at(0.0));
         timers.data_received(at(0.0));

@@ -3,6 +3,7 @@
 mod handshake;
 mod inbound;
 mod outbound;
+mod routes;
 mod timers;
 
 use std::collections::{BTreeMap, VecDeque};
@@ -12,11 +13,13 @@ use std::sync::{Arc, Mutex, RwLock};
 use std::time::Duration;
 
 use rand_core::CryptoRng;
+use subtle::ConstantTimeEq;
 
 pub use self::inbound::{Incoming, Session, Verdict};
 pub use self::outbound::{Sealed, Sending};
+pub use self::routes::RouteCache;
 
-use crate::allowed_ips::{AllowedIps, Prefix};
+use crate::allowed_ips::Prefix;
 use crate::cookie::{Gate, MacKeys};
 use crate::drops::{DropReason, Drops};
 use crate::index_table::IndexTable;
@@ -27,6 +30,8 @@ use crate::peer::{Peer, PeerId};
 use crate::schedule::Schedule;
 use crate::time::{Instant, Now};
 use crate::timers::{REKEY_TIMEOUT_JITTER_MAX, Timers};
+
+use self::routes::Routes;
 
 /// Datagrams that wait to be fetched; more are dropped and counted.
 const MAX_TRANSMITS: usize = 8_192;
@@ -43,10 +48,11 @@ pub const HANDSHAKE_TRAFFIC_CLASS: u8 = 0x88;
 pub struct Tunnel {
     identity: RwLock<Option<Identity>>,
     peers: RwLock<BTreeMap<PublicKey, Arc<Peer>>>,
-    allowed_ips: RwLock<AllowedIps<PeerId, Arc<Peer>>>,
+    routes: Routes,
     indices: IndexTable,
-    gate: Mutex<Gate>,
+    gate: Gate,
     forced_load: AtomicBool,
+    down: AtomicBool,
     schedule: Schedule,
     transmits: Mutex<VecDeque<Transmit>>,
     waiting_transmits: AtomicUsize,
@@ -123,10 +129,11 @@ impl Tunnel {
         Self {
             identity: RwLock::new(None),
             peers: RwLock::default(),
-            allowed_ips: RwLock::new(AllowedIps::new()),
+            routes: Routes::new(),
             indices: IndexTable::default(),
-            gate: Mutex::new(Gate::new(now, options.handshakes_per_second, rng)),
+            gate: Gate::new(now, options.handshakes_per_second, rng),
             forced_load: AtomicBool::new(false),
+            down: AtomicBool::new(false),
             schedule: Schedule::new(),
             transmits: Mutex::default(),
             waiting_transmits: AtomicUsize::new(0),
@@ -137,7 +144,16 @@ impl Tunnel {
     }
 
     /// Sets who we are. Sessions go on receiving, but don't send any more; a peer with this very key is removed.
+    /// The key we have already changes nothing.
     pub fn set_private_key(&self, key: Option<PrivateKey>) {
+        let same: bool = match (self.private_key(), &key) {
+            (Some(old), Some(new)) => old.to_bytes().ct_eq(new.to_bytes().as_slice()).into(),
+            (None, None) => true,
+            _ => false,
+        };
+        if same {
+            return;
+        }
         let identity = key.map(|private| {
             let public = private.public();
             Identity {
@@ -198,7 +214,7 @@ impl Tunnel {
         };
         // From here on no handshake begins and nothing is scheduled.
         peer.set_removed();
-        self.allowed_ips.writing().remove_all(peer.id);
+        self.routes.change(|table| table.remove_all(peer.id));
         self.wipe_keys(&peer);
         peer.take_staged();
         peer.timers.locked().stop();
@@ -232,12 +248,11 @@ impl Tunnel {
     /// Sets how often the peer hears from us at least; `None` or zero turns that off. It begins at once.
     pub fn set_persistent_keepalive(&self, now: Now, peer: &Arc<Peer>, interval: Option<Duration>) {
         let interval = interval.filter(|interval| !interval.is_zero());
-        let begins = {
-            let mut timers = peer.timers.locked();
+        let begins = self.with_timers(peer, |timers| {
             let begins = timers.persistent_interval().is_none() && interval.is_some();
-            timers.set_persistent_interval(interval);
+            timers.set_persistent_interval(now.instant, interval);
             begins
-        };
+        });
         if begins {
             self.send_keepalive(now, peer);
         }
@@ -245,36 +260,48 @@ impl Tunnel {
 
     /// Gives the peer a range of inner addresses; whoever had exactly this range loses it.
     pub fn allow(&self, peer: &Arc<Peer>, prefix: Prefix) {
-        let mut allowed = self.allowed_ips.writing();
-        if !peer.is_removed() {
-            allowed.insert(prefix, peer.id, Arc::clone(peer));
-        }
+        self.routes.change(|table| {
+            if !peer.is_removed() {
+                table.insert(prefix, peer.id, Arc::clone(peer));
+            }
+        });
     }
 
     /// Takes exactly this range from the peer; false when it hadn't it.
     pub fn disallow(&self, peer: &Peer, prefix: Prefix) -> bool {
-        self.allowed_ips.writing().remove(prefix, peer.id)
+        self.routes.change(|table| table.remove(prefix, peer.id))
     }
 
     /// Takes all ranges from the peer.
     pub fn disallow_all(&self, peer: &Peer) {
-        self.allowed_ips.writing().remove_all(peer.id);
+        self.routes.change(|table| table.remove_all(peer.id));
     }
 
     /// The peer's ranges, in order.
     pub fn allowed_ips(&self, peer: &Peer) -> Vec<Prefix> {
-        self.allowed_ips.reading().of(peer.id).collect()
+        self.routes.table().of(peer.id).collect()
     }
 
     /// The peer that inner packets to this address are for.
     pub fn route(&self, destination: IpAddr) -> Option<Arc<Peer>> {
-        let allowed = self.allowed_ips.reading();
-        let (_, peer) = allowed.look_up(destination)?;
+        let table = self.routes.table();
+        let (_, peer) = table.look_up(destination)?;
         Some(Arc::clone(peer))
     }
 
+    /// The same for a thread that asks with each packet, without a lock or a counter other threads use.
+    pub fn route_by<'a>(
+        &self,
+        cache: &'a mut RouteCache,
+        destination: IpAddr,
+    ) -> Option<&'a Arc<Peer>> {
+        self.routes.look_up(cache, destination)
+    }
+
     /// To be told when the interface comes up: peers with a persistent keepalive hear from us, and what waits is sent.
+    /// A new tunnel is up.
     pub fn start(&self, now: Now) {
+        self.down.store(false, Ordering::SeqCst);
         for peer in self.peers() {
             if peer.persistent_keepalive().is_some() || peer.has_staged() {
                 self.send_keepalive(now, &peer);
@@ -282,8 +309,11 @@ impl Tunnel {
         }
     }
 
-    /// To be told when the interface goes down: all keys are wiped, nothing waits and nothing is due any more.
+    /// To be told when the interface goes down: all keys are wiped, nothing waits and nothing is due any more. Until
+    /// [`start`](Self::start) packets and messages are dropped; everything can be set.
     pub fn stop(&self) {
+        // From here on no session is made that outlives what follows, nothing is scheduled and nothing waits.
+        self.down.store(true, Ordering::SeqCst);
         for peer in self.peers() {
             peer.take_staged();
             self.wipe_keys(&peer);
@@ -318,6 +348,11 @@ impl Tunnel {
         next
     }
 
+    /// Whether [`poll_transmit`](Self::poll_transmit) has something. Takes no lock.
+    pub fn transmits_waiting(&self) -> bool {
+        self.waiting_transmits.load(Ordering::Acquire) > 0
+    }
+
     /// The next event.
     pub fn poll_event(&self) -> Option<Event> {
         self.events.locked().pop_front()
@@ -339,11 +374,15 @@ impl Tunnel {
         self.indices.remove_sessions(&over);
     }
 
-    /// Changes a peer's timers, and the schedule after them.
+    /// Changes a peer's timers, and the schedule after them. While the interface is down none runs.
     fn with_timers<R>(&self, peer: &Arc<Peer>, change: impl FnOnce(&mut Timers) -> R) -> R {
         let (result, next) = {
             let mut timers = peer.timers.locked();
-            (change(&mut timers), timers.next())
+            let result = change(&mut timers);
+            if self.is_down() {
+                timers.stop();
+            }
+            (result, timers.next())
         };
         self.schedule.note(peer, next);
         result
@@ -361,6 +400,10 @@ impl Tunnel {
         }
         self.waiting_transmits
             .store(transmits.len(), Ordering::Release);
+    }
+
+    fn is_down(&self) -> bool {
+        self.down.load(Ordering::SeqCst)
     }
 
     fn event(&self, event: Event) {

@@ -2,6 +2,7 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use rand_core::CryptoRng;
@@ -34,6 +35,7 @@ impl Tunnel {
     ) -> Result<(), DropReason> {
         let source = canonical(source);
         let result = match kind(datagram) {
+            _ if self.is_down() => Err(DropReason::InterfaceDown),
             Some(Kind::Initiation) => Initiation::parse(datagram)
                 .ok_or(DropReason::Malformed)
                 .and_then(|message| {
@@ -65,6 +67,7 @@ impl Tunnel {
         let made = peer.endpoint().and_then(|destination| {
             let own = self.identity.reading();
             let bytes = self.make_initiation(now, peer, own.as_ref()?, rng)?;
+            self.wipe_if_down(peer).ok()?;
             Some((destination, bytes))
         });
         let Some((destination, bytes)) = made else {
@@ -91,23 +94,13 @@ impl Tunnel {
         if !own.mac_keys.check_mac1(&macs) {
             return Err(DropReason::BadMac1);
         }
-        let forced = self.forced_load.load(std::sync::atomic::Ordering::Relaxed);
-        let admission = self
-            .gate
-            .locked()
-            .admit(now.instant, forced, &macs, source, rng);
-        match admission {
+        let forced = self.forced_load.load(Ordering::Relaxed);
+        match self.gate.admit(now.instant, forced, &macs, source, rng) {
             Admission::Admit => work(own, rng),
             Admission::TooMany => Err(DropReason::RateLimited),
-            Admission::SendCookie => {
-                let reply = self.gate.locked().reply(
-                    now.instant,
-                    &own.mac_keys,
-                    &macs,
-                    sender,
-                    source,
-                    rng,
-                );
+            Admission::Withhold => Err(DropReason::CookieWithheld),
+            Admission::SendCookie(cookie) => {
+                let reply = cookie.reply(&own.mac_keys, &macs, sender, rng);
                 self.transmit([Transmit {
                     destination: source,
                     peer: None,
@@ -208,6 +201,7 @@ impl Tunnel {
             self.install(&peer, keypair);
             bytes.to_vec()
         };
+        self.wipe_if_down(&peer)?;
         peer.roam(source);
         peer.count_received(crate::message::INITIATION_BYTES);
         self.with_timers(&peer, |timers| {
@@ -243,6 +237,7 @@ impl Tunnel {
             let keypair = Keypair::new(&secrets, true, index, message.sender, now.instant);
             self.install(&peer, keypair);
         }
+        self.wipe_if_down(&peer)?;
         peer.roam(source);
         peer.count_received(crate::message::RESPONSE_BYTES);
         peer.handshake_complete(now.wall);
@@ -254,6 +249,15 @@ impl Tunnel {
         self.event(Event::HandshakeComplete(peer.public_key));
         // The responder may not send before it has heard from us.
         self.send_keepalive(now, &peer);
+        Ok(())
+    }
+
+    /// Sees to it that no session outlives the interface's going down while it was made.
+    fn wipe_if_down(&self, peer: &Peer) -> Result<(), DropReason> {
+        if self.is_down() {
+            self.wipe_keys(peer);
+            return Err(DropReason::InterfaceDown);
+        }
         Ok(())
     }
 

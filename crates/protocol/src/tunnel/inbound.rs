@@ -7,11 +7,12 @@
 //!
 //! [`Tunnel::open`] is the three in one, over a batch that may mix peers and messages.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::ops::Range;
 use std::sync::Arc;
 
 use super::{Event, Tunnel, canonical};
+use crate::allowed_ips::AllowedIps;
 use crate::drops::DropReason;
 use crate::index_table::Indexed;
 use crate::inner::InnerHeader;
@@ -102,20 +103,24 @@ impl Session {
     /// Takes no lock.
     pub fn open(&self, now: Now, run: &mut [Incoming<'_>]) {
         let may_receive = self.keypair.may_receive(now.instant);
+        let opener = self.keypair.opener();
         for incoming in run {
-            let ours = incoming.verdict == Verdict::Pending
-                && receiver(incoming.bytes) == Some(self.keypair.local_index);
-            if !ours {
+            if !matches!(incoming.verdict, Verdict::Pending) || !self.owns(incoming) {
                 continue;
             }
             incoming.verdict = if !may_receive {
                 Verdict::Dropped(DropReason::Expired)
-            } else if let Some(counter) = self.keypair.open(incoming.bytes) {
+            } else if let Some(counter) = opener.open(incoming.bytes) {
                 Verdict::Authentic { counter }
             } else {
                 Verdict::Dropped(DropReason::NotAuthentic)
             };
         }
+    }
+
+    #[inline]
+    fn owns(&self, incoming: &Incoming<'_>) -> bool {
+        receiver(incoming.bytes) == Some(self.keypair.local_index)
     }
 }
 
@@ -153,11 +158,10 @@ impl Tunnel {
     /// Drops of the run are counted. Datagrams of other sessions are left as they are.
     pub fn accept(&self, now: Now, session: &Session, run: &mut [Incoming<'_>]) {
         let Session { peer, keypair } = session;
-        let ours =
-            |incoming: &&mut Incoming<'_>| receiver(incoming.bytes) == Some(keypair.local_index);
         keypair.with_window(|window| {
-            for incoming in run.iter_mut().filter(ours) {
+            for incoming in run.iter_mut() {
                 if let Verdict::Authentic { counter } = incoming.verdict
+                    && session.owns(incoming)
                     && !window.accept(counter)
                 {
                     incoming.verdict = Verdict::Dropped(DropReason::Replayed);
@@ -168,19 +172,23 @@ impl Tunnel {
         let mut data = false;
         let mut source = None;
         {
-            let allowed = self.allowed_ips.reading();
-            for incoming in run.iter_mut().filter(ours) {
+            let table = self.routes.table();
+            let mut sources = Sources::of(peer.id, &table);
+            for incoming in run.iter_mut() {
+                if !matches!(
+                    incoming.verdict,
+                    Verdict::Authentic { .. } | Verdict::Dropped(_)
+                ) || !session.owns(incoming)
+                {
+                    continue;
+                }
                 if let Verdict::Authentic { .. } = incoming.verdict {
                     bytes += incoming.bytes.len();
                     source = Some(incoming.source);
                     let plain = plaintext_range(incoming.bytes);
                     data |= !plain.is_empty();
-                    incoming.verdict = judge(
-                        &incoming.bytes[plain.clone()],
-                        plain.start,
-                        peer.id,
-                        |address| allowed.look_up(address).map(|(owner, _)| owner),
-                    );
+                    incoming.verdict =
+                        judge(&incoming.bytes[plain.clone()], plain.start, &mut sources);
                 }
                 if let Verdict::Dropped(reason) = incoming.verdict {
                     self.drops.count(reason);
@@ -220,15 +228,13 @@ impl Tunnel {
 
     fn note_received(&self, now: Now, session: &Session, data: bool) {
         let Session { peer, keypair } = session;
-        let confirmed =
-            peer.keypairs.reading().awaits(keypair) && self.confirm(now.instant, keypair, peer);
-        let rekey = peer
-            .keypairs
-            .reading()
-            .current
-            .as_ref()
-            .is_some_and(|keypair| {
-                keypair.wants_rekey_when_receiving(now.instant, REKEY_WHEN_RECEIVING_AFTER)
+        let confirmed = keypair.is_unconfirmed() && self.confirm(now.instant, keypair, peer);
+        // No session in use is older than one that came before it, so a young one answers for all.
+        let rekey = now
+            .instant
+            .reached(keypair.born, REKEY_WHEN_RECEIVING_AFTER)
+            && peer.current().is_some_and(|current| {
+                current.wants_rekey_when_receiving(now.instant, REKEY_WHEN_RECEIVING_AFTER)
             });
         self.with_timers(peer, |timers| {
             if confirmed {
@@ -261,25 +267,49 @@ impl Tunnel {
     }
 }
 
+/// Which inner source addresses a peer may use. Remembers the last, since packets come in flows.
+struct Sources<'a> {
+    peer: PeerId,
+    table: &'a AllowedIps<PeerId, Arc<Peer>>,
+    last: Option<(IpAddr, bool)>,
+}
+
+impl<'a> Sources<'a> {
+    const fn of(peer: PeerId, table: &'a AllowedIps<PeerId, Arc<Peer>>) -> Self {
+        Self {
+            peer,
+            table,
+            last: None,
+        }
+    }
+
+    fn allow(&mut self, source: IpAddr) -> bool {
+        if let Some((last, allowed)) = self.last
+            && last == source
+        {
+            return allowed;
+        }
+        let owner = self.table.look_up(source).map(|(owner, _)| owner);
+        let allowed = owner == Some(self.peer);
+        self.last = Some((source, allowed));
+        allowed
+    }
+}
+
 /// What an authentic plaintext is, which begins at `start` of its datagram.
-fn judge(
-    plain: &[u8],
-    start: usize,
-    sender: PeerId,
-    owner: impl FnOnce(std::net::IpAddr) -> Option<PeerId>,
-) -> Verdict {
+fn judge(plain: &[u8], start: usize, sources: &mut Sources<'_>) -> Verdict {
     if plain.is_empty() {
         return Verdict::Keepalive;
     }
     let Some(header) = InnerHeader::parse(plain) else {
         return Verdict::Dropped(DropReason::InnerMalformed);
     };
-    if owner(header.source) != Some(sender) {
+    if !sources.allow(header.source) {
         return Verdict::Dropped(DropReason::SourceNotAllowed);
     }
     Verdict::Packet {
         range: start..start + header.length,
-        peer: sender,
+        peer: sources.peer,
     }
 }
 

@@ -1,8 +1,8 @@
 //! Inner packets to datagrams.
 //!
 //! ```text
-//! route (by the caller, once a flow) → begin_send: session, counters, address
-//!     → Sending::seal: encryption, on any thread → sent: timers, rekey, bytes
+//! route (by the caller, once a flow) → begin_send: session, counters, address, rekey
+//!     → Sending::seal: encryption, on any thread → sent: timers, bytes
 //! ```
 //!
 //! [`Tunnel::seal`] is the three in one. Packets that find no session wait, and a handshake begins.
@@ -13,7 +13,6 @@ use std::sync::Arc;
 use super::{Transmit, Tunnel};
 use crate::drops::DropReason;
 use crate::keypair::Keypair;
-use crate::lock::Shared;
 use crate::outgoing::{Outgoing, Staged};
 use crate::peer::Peer;
 use crate::time::{Instant, Now};
@@ -81,12 +80,15 @@ impl Tunnel {
 
     /// Takes counters for `packets` packets. `None` when there is no session that may send, no address, or no counters
     /// are left; then [`stage`](Self::stage).
-    pub fn begin_send(&self, now: Now, peer: &Peer, packets: usize) -> Option<Sending> {
+    pub fn begin_send(&self, now: Now, peer: &Arc<Peer>, packets: usize) -> Option<Sending> {
         let destination = peer.endpoint()?;
         let keypair = peer
             .current()
             .filter(|keypair| keypair.may_send(now.instant))?;
         let first_counter = keypair.reserve(packets as u64)?;
+        if keypair.wants_rekey_when_sending(now.instant) {
+            self.with_timers(peer, |timers| timers.want_initiation(now.instant));
+        }
         Some(Sending {
             keypair,
             first_counter,
@@ -95,7 +97,7 @@ impl Tunnel {
         })
     }
 
-    /// To be told once a sealed batch was sent, or is about to be: timers, rekey, statistics.
+    /// To be told once a sealed batch was sent, or is about to be: timers, statistics.
     pub fn sent(&self, now: Now, peer: &Arc<Peer>, batch: &Outgoing) {
         self.note_sent(now.instant, peer, batch.bytes().len(), batch.has_data());
     }
@@ -110,11 +112,14 @@ impl Tunnel {
 
     /// Sends what waits, or asks for a session if there is none.
     pub(super) fn flush_staged(&self, now: Now, peer: &Arc<Peer>) {
+        let mut staged = peer.take_staged();
         if peer.is_removed() {
-            peer.take_staged();
             return;
         }
-        let mut staged = peer.take_staged();
+        if self.is_down() {
+            self.drops.add(DropReason::InterfaceDown, staged.len());
+            return;
+        }
         let Some(sending) = self.begin_send(now, peer, staged.len()) else {
             let over = peer.stage_again(staged);
             self.drops.add(DropReason::StagedOverflow, over);
@@ -123,8 +128,9 @@ impl Tunnel {
         };
         let data = staged.iter().any(Staged::is_data);
         let mut bytes = 0;
+        let sealer = sending.keypair.sealer();
         for (counter, packet) in (sending.first_counter..).zip(&mut staged) {
-            sending.keypair.seal(counter, &mut packet.bytes);
+            sealer.seal(counter, &mut packet.bytes);
             bytes += packet.bytes.len();
         }
         self.transmit(staged.into_iter().map(|packet| Transmit {
@@ -147,19 +153,10 @@ impl Tunnel {
     }
 
     fn note_sent(&self, now: Instant, peer: &Arc<Peer>, bytes: usize, data: bool) {
-        let rekey = peer
-            .keypairs
-            .reading()
-            .current
-            .as_ref()
-            .is_some_and(|keypair| keypair.wants_rekey_when_sending(now));
         self.with_timers(peer, |timers| {
             timers.sent(now);
             if data {
                 timers.data_sent(now);
-            }
-            if rekey {
-                timers.want_initiation(now);
             }
         });
         peer.count_sent(bytes);

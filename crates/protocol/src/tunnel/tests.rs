@@ -200,7 +200,11 @@ fn no_index_is_left_behind() {
     assert_eq!(pair.indices(), [1, 0], "retried");
     pair.tunnels[0].stop();
     assert_eq!(pair.indices(), [0, 0], "stopped");
+    pair.tunnels[0].send_initiation(pair.now, &nobody, &mut StdRng::seed_from_u64(1));
+    assert_eq!(pair.indices(), [0, 0], "still");
+    assert_eq!(pair.tunnels[0].next_deadline(), None);
 
+    pair.tunnels[0].start(pair.now);
     pair.tunnels[0].send_initiation(pair.now, &nobody, &mut StdRng::seed_from_u64(1));
     pair.tunnels[0].set_private_key(None);
     assert_eq!(pair.indices(), [0, 0], "another key");

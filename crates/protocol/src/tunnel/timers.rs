@@ -34,7 +34,8 @@ impl Tunnel {
             }
             self.send_initiation(now, peer, rng);
         }
-        if due.keepalive {
+        // Without an address there is nothing a keepalive could hold open.
+        if due.keepalive && peer.endpoint().is_some() {
             self.send_keepalive(now, peer);
         }
     }

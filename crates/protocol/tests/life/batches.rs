@@ -148,6 +148,90 @@ fn what_is_no_ip_packet_is_not_delivered() {
 }
 
 #[test]
+fn a_keepalive_is_empty_and_nothing_else_is_one() {
+    let mut world = World::pair(11);
+    world.chat(1);
+    world.road.lets_through = Box::new(|_| false);
+    let source = outer(0, 51_820);
+    for length in [1usize, 15, 16, 17, 32] {
+        let mut batch = Outgoing::new(2_000, 1);
+        batch.reserve(length, MTU).unwrap().fill(0);
+        world.send_batch(0, 1, &mut batch);
+        let whole = world.log.last().unwrap().bytes.clone();
+        let mut cut = whole.clone();
+        cut.pop();
+        let mut long = whole.clone();
+        long.push(0);
+        assert_eq!(
+            world.inject(1, source, &[cut, long, whole]),
+            [
+                Verdict::Dropped(DropReason::NotAuthentic),
+                Verdict::Dropped(DropReason::NotAuthentic),
+                Verdict::Dropped(DropReason::InnerMalformed),
+            ],
+            "{length} bytes of zero"
+        );
+    }
+    let mut batch = Outgoing::new(2_000, 1);
+    assert!(batch.push(&[], MTU));
+    world.send_batch(0, 1, &mut batch);
+    let keepalive = world.log.last().unwrap().bytes.clone();
+    assert_eq!(keepalive.len(), 32);
+    for length in 0..32 {
+        assert_eq!(
+            world.inject(1, source, &[keepalive[..length].to_vec()]),
+            [Verdict::Dropped(DropReason::Malformed)],
+            "{length} bytes"
+        );
+    }
+    let longer = [&keepalive[..], &[0]].concat();
+    assert_eq!(
+        world.inject(1, source, &[longer, keepalive]),
+        [
+            Verdict::Dropped(DropReason::NotAuthentic),
+            Verdict::Keepalive
+        ]
+    );
+}
+
+#[test]
+fn datagrams_of_any_size_are_judged_like_others() {
+    let mut world = World::pair(12);
+    world.chat(1);
+    let source = outer(0, 51_820);
+    for size in [1_500, 9_000, 65_507, 65_535, 65_536, 1 << 20] {
+        for kind in 1..=5 {
+            let mut rubbish = vec![0xa5; size];
+            rubbish[..4].copy_from_slice(&[kind, 0, 0, 0]);
+            let reason = if kind == 4 {
+                DropReason::UnknownIndex
+            } else {
+                DropReason::Malformed
+            };
+            assert_eq!(
+                world.inject(1, source, &[rubbish]),
+                [Verdict::Dropped(reason)]
+            );
+        }
+    }
+    // Authentic, with more padding than any road carries: the packet inside is whole.
+    world.road.lets_through = Box::new(|_| false);
+    let packet = packet(inner(0), inner(1), 5);
+    for size in [9_000, 65_535, 1 << 20] {
+        let mut batch = Outgoing::new(2 << 20, 1);
+        let place = batch.reserve(size, 0).unwrap();
+        place.fill(0);
+        place[..packet.len()].copy_from_slice(&packet);
+        world.send_batch(0, 1, &mut batch);
+        let mut datagram = world.log.last().unwrap().bytes.clone();
+        let mut incoming = [Incoming::new(&mut datagram, source)];
+        let now = world.now_of(1);
+        world.machines[1].tunnel.open(now, &mut incoming);
+        assert_eq!(incoming[0].packet(), Some(&packet[..]), "in {size} bytes");
+    }
+}
+
+#[test]
 fn the_steps_of_another_engine_give_the_same() {
     let mut world = World::pair(5);
     world.chat(1);

@@ -347,6 +347,23 @@ fn another_private_key_ends_sending_until_a_new_handshake() {
 }
 
 #[test]
+fn the_same_private_key_again_changes_nothing() {
+    let mut world = World::pair(16);
+    world.chat(2);
+    let before = world.sent(0, Kind::Initiation).len() + world.sent(1, Kind::Initiation).len();
+    for machine in [0, 1] {
+        let key = world.machines[machine].private.clone();
+        world.machines[machine].tunnel.set_private_key(Some(key));
+    }
+    for (from, to) in [(0, 1), (1, 0)] {
+        let number = world.send(from, to);
+        assert!(world.run_until_delivered(to, number, DELAY), "at once");
+    }
+    let after = world.sent(0, Kind::Initiation).len() + world.sent(1, Kind::Initiation).len();
+    assert_eq!(after, before);
+}
+
+#[test]
 fn without_a_private_key_nothing_is_answered() {
     let mut world = World::pair(13);
     world.machines[1].tunnel.set_private_key(None);
@@ -386,4 +403,44 @@ fn down_and_up_again() {
     world.machines[0].tunnel.start(now);
     let there = world.send(0, 1);
     assert!(world.run_until_delivered(1, there, Duration::from_secs(1)));
+}
+
+#[test]
+fn while_down_nothing_is_sent_answered_kept_or_due() {
+    let mut world = World::pair(17);
+    world.chat(3);
+    world.machines[0].tunnel.stop();
+    let sent = |world: &World| world.log.iter().filter(|sent| sent.from == 0).count();
+    let before = sent(&world);
+    let never = world.send(0, 1);
+    let (now, peer) = (world.now_of(0), world.peer(0, 1));
+    let tunnel = &world.machines[0].tunnel;
+    tunnel.set_persistent_keepalive(now, &peer, Some(Duration::from_secs(25)));
+    tunnel.set_endpoint(now, &peer, outer(1, 51_820));
+    // The other side goes on: data at first, then initiations when nothing is heard.
+    world.send(1, 0);
+    world.run_seconds(60);
+    assert!(world.sent(1, Kind::Initiation).len() > 3);
+    assert_eq!(sent(&world), before);
+    let tunnel = &world.machines[0].tunnel;
+    assert_eq!(tunnel.next_deadline(), None);
+    assert_eq!(tunnel.dropped(DropReason::UnknownIndex), 1);
+    assert!(tunnel.dropped(DropReason::InterfaceDown) > 3);
+    let interval = Some(Duration::from_secs(25));
+    assert_eq!(
+        peer.persistent_keepalive(),
+        interval,
+        "everything can be set"
+    );
+
+    let now = world.now_of(0);
+    world.machines[0].tunnel.start(now);
+    world.run_seconds(6);
+    assert!(
+        !world.sent_keepalives(0).is_empty(),
+        "the persistent keepalive begins at once"
+    );
+    assert!(!world.has(1, never));
+    let there = world.send(0, 1);
+    assert!(world.run_until_delivered(1, there, DELAY));
 }

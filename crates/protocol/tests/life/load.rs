@@ -1,11 +1,18 @@
 //! Floods of handshakes.
 
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use wirespeed_protocol::wire::Kind;
 use wirespeed_protocol::{DropReason, Verdict};
 
 use crate::world::{World, outer};
+
+/// One of many addresses.
+fn anywhere(number: u32) -> SocketAddr {
+    let [.., a, b] = number.to_be_bytes();
+    SocketAddr::from(([198, 18, a, b], 1_000))
+}
 
 #[test]
 fn under_load_an_honest_peer_comes_through_by_a_cookie() {
@@ -47,7 +54,7 @@ fn a_flood_from_many_sources_costs_no_handshake_and_spares_the_tunnel() {
     let initiation = flooder.log[0].bytes.clone();
     let mut cookies = 0;
     for number in 0..20_000u32 {
-        let source = outer((number % 200) as usize, (number / 200) as u16 + 1);
+        let source = anywhere(number);
         if world.inject(1, source, std::slice::from_ref(&initiation))
             == [Verdict::Dropped(DropReason::CookieSent)]
         {
@@ -103,6 +110,31 @@ fn a_proven_source_is_still_limited() {
 }
 
 #[test]
+fn nobody_is_flooded_by_way_of_us() {
+    let mut world = World::pair(7);
+    world.machines[1].tunnel.force_load(true);
+    let mut flooder = World::pair(7);
+    flooder.jump_wall(0, 100_000);
+    flooder.send(0, 1);
+    let initiation = flooder.log[0].bytes.clone();
+    // Three seconds of a flood that claims to come from the same machine.
+    for number in 0..3_000u32 {
+        let victim = outer(0, (number % 1_000) as u16 + 1);
+        world.inject(1, victim, std::slice::from_ref(&initiation));
+        world.run_for(Duration::from_millis(1));
+    }
+    let replies = world.sent(1, Kind::CookieReply);
+    assert!((60..=80).contains(&replies.len()), "{}", replies.len());
+    assert!(
+        replies
+            .iter()
+            .all(|reply| reply.bytes.len() < initiation.len() / 2)
+    );
+    let withheld = world.machines[1].tunnel.dropped(DropReason::CookieWithheld);
+    assert_eq!(withheld as usize + replies.len(), 3_000);
+}
+
+#[test]
 fn messages_without_mac1_cost_a_hash_and_are_never_answered() {
     let mut world = World::pair(5);
     world.machines[1].tunnel.force_load(true);
@@ -126,10 +158,11 @@ fn what_nobody_fetches_is_bounded() {
     let machine = &world.machines[1];
     machine.tunnel.force_load(true);
     let mut rng = <rand::rngs::StdRng as rand::SeedableRng>::seed_from_u64(1);
-    for _ in 0..10_000 {
+    for number in 0..10_000 {
+        let source = anywhere(number);
         let _ = machine
             .tunnel
-            .handshake(world.now_of(1), outer(0, 1), &initiation, &mut rng);
+            .handshake(world.now_of(1), source, &initiation, &mut rng);
     }
     let waiting = std::iter::from_fn(|| machine.tunnel.poll_transmit()).count();
     assert_eq!(waiting, 8_192);

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use wirespeed_protocol::wire::Kind;
 
-use crate::world::World;
+use crate::world::{World, outer};
 
 #[test]
 fn an_idle_tunnel_is_silent_and_sleeps() {
@@ -86,6 +86,51 @@ fn a_persistent_keepalive_holds_the_road_open_for_hours() {
     let before = world.log.len();
     world.run_seconds(3_600);
     assert_eq!(world.log.len(), before);
+}
+
+#[test]
+fn a_persistent_keepalive_goes_on_when_it_is_set_again() {
+    let mut world = World::pair(9);
+    let peer = world.peer(0, 1);
+    for interval in [25, 25, 10, 25] {
+        let now = world.now_of(0);
+        world.machines[0].tunnel.set_persistent_keepalive(
+            now,
+            &peer,
+            Some(Duration::from_secs(interval)),
+        );
+        let before = world.sent_keepalives(0).len();
+        world.run_seconds(120);
+        let sent = world.sent_keepalives(0).len() - before;
+        let expected = 120 / interval as usize;
+        assert!(
+            (expected - 1..=expected + 2).contains(&sent),
+            "{sent} at {interval} s"
+        );
+    }
+}
+
+#[test]
+fn a_peer_without_address_or_key_costs_no_more_than_a_look_at_its_timers() {
+    let mut world = World::new(2, 10);
+    world.introduce(0, 1, false);
+    let (now, peer) = (world.now_of(0), world.peer(0, 1));
+    let interval = Some(Duration::from_secs(25));
+    let tunnel = &world.machines[0].tunnel;
+    tunnel.set_persistent_keepalive(now, &peer, interval);
+    world.run_seconds(200);
+    let before = world.machines[0].idle_wakeups;
+    world.run_seconds(1_000);
+    let wakeups = world.machines[0].idle_wakeups - before;
+    assert!(wakeups <= 40, "{wakeups}");
+    // Once there is an address, it begins by itself.
+    world.introduce(1, 0, false);
+    let now = world.now_of(0);
+    world.machines[0]
+        .tunnel
+        .set_endpoint(now, &peer, outer(1, 51_820));
+    world.run_seconds(26);
+    assert!(!world.sent_keepalives(0).is_empty());
 }
 
 #[test]
