@@ -20,8 +20,6 @@ pub(crate) enum Loss {
     NoSocket,
     /// The kernel refused to send (no route, forbidden by a filter).
     SendFailed,
-    /// Marked by the road as "congestion experienced", but the inner packet can't carry the mark (RFC 6040).
-    CongestionUnmarkable,
     /// Too many handshake messages wait.
     HandshakeQueueFull,
     /// A datagram longer than any of ours.
@@ -31,13 +29,12 @@ pub(crate) enum Loss {
 }
 
 impl Loss {
-    pub(crate) const ALL: [Self; 9] = [
+    pub(crate) const ALL: [Self; 8] = [
         Self::NoPeer,
         Self::FrameMalformed,
         Self::PacketTooLong,
         Self::NoSocket,
         Self::SendFailed,
-        Self::CongestionUnmarkable,
         Self::HandshakeQueueFull,
         Self::DatagramTruncated,
         Self::TunWriteFailed,

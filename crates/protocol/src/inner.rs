@@ -63,19 +63,25 @@ pub fn outer_traffic_class(packet: &[u8]) -> u8 {
     }
 }
 
-/// Carries "congestion experienced" from the outer header into the inner packet (RFC 3168, 9.1.1), and nothing else.
-/// False when the packet is to be dropped: the road marked it, but its sender can't be told.
-#[must_use]
-pub fn carry_ecn_in(outer_traffic_class: u8, packet: &mut [u8]) -> bool {
-    let Some(class) = traffic_class(packet) else {
-        return true;
-    };
-    match (class & ECN_MASK, outer_traffic_class & ECN_MASK) {
-        (0, CE) => return false,
-        (ECT_0 | ECT_1, CE) => {}
-        _ => return true,
+/// Carries what the road did to ECN from the outer header into the inner packet (RFC 6040, 4.2), as the kernel's driver
+/// does: "congestion experienced", and ECT(1) in the place of ECT(0). A packet whose sender doesn't know of ECN stays as
+/// it is; the RFC would drop it when it's marked, the kernel's driver delivers it.
+#[inline]
+pub fn carry_ecn_in(outer_traffic_class: u8, packet: &mut [u8]) {
+    if let CE | ECT_1 = outer_traffic_class & ECN_MASK {
+        change_ecn(outer_traffic_class, packet);
     }
-    let class = class | CE;
+}
+
+fn change_ecn(outer_traffic_class: u8, packet: &mut [u8]) {
+    let Some(class) = traffic_class(packet) else {
+        return;
+    };
+    let class = match (class & ECN_MASK, outer_traffic_class & ECN_MASK) {
+        (ECT_0 | ECT_1, CE) => class | CE,
+        (ECT_0, ECT_1) => class & !ECN_MASK | ECT_1,
+        _ => return,
+    };
     if packet[0] >> 4 == 4 {
         if packet.len() >= V4_HEADER_BYTES {
             set_v4_class(packet, class);
@@ -84,7 +90,6 @@ pub fn carry_ecn_in(outer_traffic_class: u8, packet: &mut [u8]) -> bool {
         packet[0] = packet[0] & 0xf0 | class >> 4;
         packet[1] = packet[1] & 0x0f | class << 4;
     }
-    true
 }
 
 fn traffic_class(packet: &[u8]) -> Option<u8> {
@@ -191,30 +196,29 @@ mod tests {
     fn marks_of_the_road_come_in() {
         // inner, outer, then
         let table = [
-            (0, 0, Some(0)),
-            (0, 1, Some(0)),
-            (0, 2, Some(0)),
-            (0, 3, None),
-            (1, 0, Some(1)),
-            (1, 1, Some(1)),
-            (1, 2, Some(1)),
-            (1, 3, Some(3)),
-            (2, 0, Some(2)),
-            (2, 1, Some(2)),
-            (2, 2, Some(2)),
-            (2, 3, Some(3)),
-            (3, 0, Some(3)),
-            (3, 1, Some(3)),
-            (3, 2, Some(3)),
-            (3, 3, Some(3)),
+            (0, 0, 0),
+            (0, 1, 0),
+            (0, 2, 0),
+            (0, 3, 0),
+            (1, 0, 1),
+            (1, 1, 1),
+            (1, 2, 1),
+            (1, 3, 3),
+            (2, 0, 2),
+            (2, 1, 1),
+            (2, 2, 2),
+            (2, 3, 3),
+            (3, 0, 3),
+            (3, 1, 3),
+            (3, 2, 3),
+            (3, 3, 3),
         ];
         for (inner, outer, expected) in table {
             for mut packet in [v4(0xb8 | inner, [9; 7]), v6(0xb8 | inner)] {
                 let before = packet.clone();
-                let kept = carry_ecn_in(0x88 | outer, &mut packet);
-                assert_eq!(kept, expected.is_some(), "{inner} {outer}");
-                let class = expected.map_or(0xb8 | inner, |ecn| 0xb8 | ecn);
-                assert_eq!(traffic_class(&packet), Some(class), "{inner} {outer}");
+                carry_ecn_in(0x88 | outer, &mut packet);
+                let class = traffic_class(&packet);
+                assert_eq!(class, Some(0xb8 | expected), "{inner} {outer}");
                 assert_eq!(InnerHeader::parse(&packet), InnerHeader::parse(&before));
             }
         }
@@ -227,13 +231,13 @@ mod tests {
                 prop_assert!(header.length <= bytes.len());
             }
             outer_traffic_class(&bytes);
-            let _ = carry_ecn_in(outer, &mut bytes);
+            carry_ecn_in(outer, &mut bytes);
         }
 
         #[test]
         fn the_checksum_stays_right(class: u8, outer: u8, rest: [u8; 7]) {
             let mut packet = v4(class, rest);
-            let _ = carry_ecn_in(outer, &mut packet);
+            carry_ecn_in(outer, &mut packet);
             prop_assert_eq!(sum(&packet), 0xffff);
         }
     }

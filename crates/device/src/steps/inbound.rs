@@ -15,9 +15,6 @@ use crate::statistics::{Loss, WorkerStatistics};
 use crate::tun::Queue;
 use crate::udp::{LocalAddress, Received};
 
-/// "Congestion experienced", in the two bits of ECN.
-const CONGESTION_EXPERIENCED: u8 = 0b11;
-
 /// How long the kernel may keep us from delivering before a packet is dropped.
 const TUN_BUSY: Timespec = Timespec {
     tv_sec: 0,
@@ -110,8 +107,8 @@ impl Deliverer {
                     }
                     packets += 1;
                     bytes += range.len();
-                    if note.traffic_class & CONGESTION_EXPERIENCED == CONGESTION_EXPERIENCED {
-                        carry_congestion(incoming, note.traffic_class, statistics);
+                    if let Some(packet) = incoming.packet_mut() {
+                        carry_ecn_in(note.traffic_class, packet);
                     }
                 }
                 Verdict::Handshake => slow_path::hand_over(
@@ -153,17 +150,6 @@ fn learn(
     }
     if let Some(spread) = core.spread.as_ref().filter(|_| at_own_port) {
         spread.follows(peer, source);
-    }
-}
-
-/// The road marked the datagram; its inner packet is marked, or dropped when it can't be.
-fn carry_congestion(incoming: &mut Incoming<'_>, traffic_class: u8, statistics: &WorkerStatistics) {
-    let carried = incoming
-        .packet_mut()
-        .is_none_or(|packet| carry_ecn_in(traffic_class, packet));
-    if !carried {
-        incoming.verdict = Verdict::Keepalive;
-        statistics.lost(Loss::CongestionUnmarkable, 1);
     }
 }
 

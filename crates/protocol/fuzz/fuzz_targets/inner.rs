@@ -13,7 +13,7 @@ fuzz_target!(|input: (u8, Vec<u8>)| {
     }
     assert!(outer_traffic_class(&packet) < 3);
     let length = packet.len();
-    let _kept = carry_ecn_in(outer, &mut packet);
+    carry_ecn_in(outer, &mut packet);
     assert_eq!(packet.len(), length);
     assert_eq!(InnerHeader::parse(&packet), before);
 });
