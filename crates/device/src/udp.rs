@@ -113,14 +113,14 @@ impl Sockets {
     pub fn bind(options: &BindOptions, offloads: &Arc<Offloads>) -> Result<Self, UdpError> {
         probe::once(offloads);
         for _ in 0..PORT_TRIES {
-            let v4 = available(open::open(Family::V4, options, offloads));
+            let v4 = available(open::open(Family::V4, *options, offloads));
             let v4 = v4.map_err(|source| refused(Family::V4, options.port, source))?;
             let port = match &v4 {
                 Ok(socket) => port_of(Family::V4, socket)?,
                 Err(_) => options.port,
             };
             let same_port = BindOptions { port, ..*options };
-            let v6 = match available(open::open(Family::V6, &same_port, offloads)) {
+            let v6 = match available(open::open(Family::V6, same_port, offloads)) {
                 Err(taken) if is_taken(&taken) && options.port == 0 => continue,
                 opened => opened.map_err(|source| refused(Family::V6, port, source))?,
             };
@@ -159,6 +159,12 @@ impl Sockets {
         self.fwmark.store(mark, Ordering::Relaxed);
         self.descriptors()
             .try_for_each(|socket| open::set_fwmark(socket, mark))
+    }
+
+    /// How many datagrams were lost since they were opened because nobody fetched them in time.
+    pub fn overflows(&self) -> u64 {
+        let of = |socket| u64::from(sys::overflows(socket).unwrap_or(0));
+        self.descriptors().map(of).sum()
     }
 
     /// Sends a sealed batch, in order. `from` pins our address; an error that [`blames_source`] for it means that the

@@ -18,7 +18,7 @@ const BUFFER_BYTES: i32 = 7 << 20;
 /// A bound socket of this family, non-blocking.
 pub(super) fn open(
     family: Family,
-    options: &BindOptions,
+    options: BindOptions,
     offloads: &Offloads,
 ) -> io::Result<OwnedFd> {
     let socket = datagram_socket(family)?;

@@ -131,6 +131,9 @@ impl<'a> Sender<'a> {
             }
         }
         self.sent.failed = given - self.sent.datagrams;
+        if self.sent.failed == 0 && self.road.stuck.load(Ordering::Relaxed) {
+            self.road.stuck.store(false, Ordering::Relaxed);
+        }
         self.sent
     }
 
@@ -165,7 +168,7 @@ impl<'a> Sender<'a> {
                             continue;
                         }
                         (Some(Errno::MSGSIZE | Errno::INVAL | Errno::IO), true) => {
-                            self.without_gso(first, error)?;
+                            self.without_gso(first, &error)?;
                         }
                         (Some(Errno::MSGSIZE), false) => self.sent.error = Some(error),
                         _ if !tried => {
@@ -187,19 +190,19 @@ impl<'a> Sender<'a> {
     }
 
     /// Sends a train's datagrams by themselves, and finds out what was wrong with the train.
-    fn without_gso(&mut self, train: &Train<'_>, error: io::Error) -> ControlFlow<()> {
+    fn without_gso(&mut self, train: &Train<'_>, error: &io::Error) -> ControlFlow<()> {
         let mut singles = train.singles();
         let taken = self.sent.datagrams;
         // If not even one goes, the train is not at fault.
         self.singly(singles.by_ref().take(1))?;
         if self.sent.datagrams > taken {
-            self.blame(train.segment, &error);
+            self.blame(train.segment, error);
         }
         self.singly(singles)
     }
 
     /// Remembers that trains of this segment failed here, while single datagrams don't.
-    fn blame(&self, segment: usize, error: &io::Error) {
+    pub(super) fn blame(&self, segment: usize, error: &io::Error) {
         let to = self.to;
         let headers = Family::of(&to).header_bytes();
         let path = path_mtu(to, self.from, self.fwmark)
@@ -238,9 +241,6 @@ impl<'a> Sender<'a> {
             self.sent.datagrams += train.datagrams;
             self.sent.bytes += train.bytes.len() as u64;
             self.sent.trains += 1;
-        }
-        if self.waiting_since.is_some() {
-            self.road.stuck.store(false, Ordering::Relaxed);
         }
     }
 

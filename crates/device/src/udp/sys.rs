@@ -17,6 +17,9 @@ pub(super) const MAX_SENT: usize = 32;
 /// Messages taken from the kernel in one call, at most.
 pub(super) const MAX_RECEIVED: usize = 64;
 
+/// Where the dropped datagrams are in what `SO_MEMINFO` says (`SK_MEMINFO_DROPS` in `linux/sock_diag.h`).
+const MEMINFO_DROPS: usize = 8;
+
 /// Room for the control messages of a received message: address, traffic class and length of the segments.
 const CONTROL_BYTES: usize = 128;
 
@@ -134,7 +137,9 @@ pub(super) fn receive<'a>(
         let header = unsafe { header.assume_init_ref() };
         slot.length = header.msg_len as usize;
         slot.name_used = header.msg_hdr.msg_namelen as usize;
-        slot.control_used = header.msg_hdr.msg_controllen as usize;
+        #[allow(clippy::unnecessary_cast, reason = "an u32 in other C libraries")]
+        let control_used = header.msg_hdr.msg_controllen as usize;
+        slot.control_used = control_used;
         slot.truncated = header.msg_hdr.msg_flags & (libc::MSG_TRUNC | libc::MSG_CTRUNC) != 0;
     }
     Ok(received)
@@ -172,6 +177,18 @@ pub(super) fn option(socket: BorrowedFd<'_>, level: c_int, option: c_int) -> io:
         )
     };
     counted(result).map(|_| value)
+}
+
+/// How many datagrams this socket had no room for since it was opened; begins anew after 2³².
+pub(super) fn overflows(socket: BorrowedFd<'_>) -> io::Result<u32> {
+    let mut memory = [0u32; MEMINFO_DROPS + 1];
+    let mut length = size_of_val(&memory) as libc::socklen_t;
+    let (level, option) = (libc::SOL_SOCKET, libc::SO_MEMINFO);
+    let pointer = memory.as_mut_ptr().cast();
+    // SAFETY: the pointer is to the array, and `length` says how much the kernel may write there.
+    let result =
+        unsafe { libc::getsockopt(socket.as_raw_fd(), level, option, pointer, &raw mut length) };
+    counted(result).map(|_| memory[MEMINFO_DROPS])
 }
 
 /// A message without anything.

@@ -52,11 +52,11 @@ impl<'a> Train<'a> {
 
 /// Cuts `bytes` into trains, by the length and the traffic class of each datagram in it. Datagrams longer than `longest`
 /// travel alone; 0 means that all do.
-pub(super) fn cut<'a>(
-    bytes: &'a [u8],
+pub(super) fn cut(
+    bytes: &[u8],
     datagrams: impl Iterator<Item = (usize, u8)>,
     longest: usize,
-) -> impl Iterator<Item = Train<'a>> {
+) -> impl Iterator<Item = Train<'_>> {
     let mut rest = bytes;
     let mut datagrams = datagrams.peekable();
     std::iter::from_fn(move || {

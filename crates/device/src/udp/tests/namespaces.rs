@@ -9,7 +9,7 @@ use nix::sched::{CloneFlags, setns, unshare};
 
 use super::skip;
 
-/// The two ends of a road. Addresses: 10.77.0.1 and fd77::1 here, 10.77.0.2 and fd77::2 there, on `road`.
+/// The two ends of a road. Addresses: 10.77.0.1 and `fd77::1` here, 10.77.0.2 and `fd77::2` there, on `road`.
 pub(super) struct Ends {
     here: File,
     there: File,
