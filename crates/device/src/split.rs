@@ -426,4 +426,6 @@ pub(crate) fn put_u16(bytes: &mut [u8], at: usize, value: u16) {
 }
 
 #[cfg(test)]
+pub(crate) mod packets;
+#[cfg(test)]
 mod tests;
