@@ -6,12 +6,13 @@
 # make test-kernel  the tests that need a kernel with WireGuard, in an emulated machine (tests/kernel)
 # make peers   the other userspace WireGuards the device is tested against, into target/peers
 # make bench   the benchmarks of bench/README.md (as root)
+# make bench-device   wirespeed-device beside other WireGuards, some 25 minutes (as root; OPTIONS=--quick for less)
 # make lint    rustfmt and clippy
 # make fuzz    each fuzz target for a minute (FUZZ_SECONDS=…; TARGETS=… for some)
 
 export PATH := $(PATH):$(if $(CARGO_HOME),$(CARGO_HOME),$(HOME)/.cargo)/bin
 
-.PHONY: setup build demo test test-full test-kernel peers bench lint fuzz
+.PHONY: setup build demo test test-full test-kernel peers bench bench-device lint fuzz
 
 setup:
 	@scripts/setup
@@ -39,6 +40,9 @@ peers:
 
 bench: build
 	@bench/run target/release/wirespeed
+
+bench-device: setup
+	@bench/device/run $(OPTIONS)
 
 lint:
 	@scripts/setup lint

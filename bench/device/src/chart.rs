@@ -4,8 +4,9 @@ use plotters::coord::ranged1d::SegmentValue;
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 
+use crate::implementation::{BARE, INLINE, PIPELINE};
 use crate::model::Metric;
-use crate::rows::Row;
+use crate::rows::{Kind, Row};
 use crate::summary::RowSummary;
 
 /// Panels beside each other.
@@ -18,13 +19,14 @@ const TITLE_HEIGHT: u32 = 40;
 
 const OURS: RGBColor = RGBColor(0, 114, 178);
 const OTHERS: RGBColor = RGBColor(150, 160, 170);
-const BARE: RGBColor = RGBColor(215, 220, 225);
 
 /// Draws it; an error is the drawing crate's own words.
 pub(crate) fn draw(rows: &[(&Row, RowSummary)], title: &str) -> Result<String, String> {
     let panels: Vec<Panel<'_>> = rows
         .iter()
-        .filter_map(|(row, summary)| Panel::of(row, summary))
+        .flat_map(|(row, summary)| {
+            metrics(row).filter_map(|metric| Panel::of(row, metric, summary))
+        })
         .collect();
     let bars = panels
         .iter()
@@ -49,10 +51,21 @@ pub(crate) fn draw(rows: &[(&Row, RowSummary)], title: &str) -> Result<String, S
     Ok(svg)
 }
 
+/// What of a row is drawn: what ratios are taken of, and of the loads that have them round trips and CPU time as well.
+fn metrics(row: &Row) -> impl Iterator<Item = Metric> {
+    let more: &[Metric] = match row.kind {
+        Kind::Tcp { echoes: true, .. } => &[Metric::RttLoaded, Metric::CpuBoth],
+        _ => &[],
+    };
+    row.columns.iter().take(1).chain(more).copied()
+}
+
 struct Panel<'a> {
     row: &'a Row,
     metric: Metric,
     bars: Vec<Bar>,
+    /// Without a tunnel.
+    bare: Option<f64>,
 }
 
 struct Bar {
@@ -63,11 +76,12 @@ struct Bar {
 }
 
 impl<'a> Panel<'a> {
-    fn of(row: &'a Row, summary: &RowSummary) -> Option<Self> {
-        let metric = *row.columns.first()?;
+    fn of(row: &'a Row, metric: Metric, summary: &RowSummary) -> Option<Self> {
         let bars: Vec<Bar> = summary
             .cells
             .iter()
+            // It would dwarf the others, so it is told in the caption.
+            .filter(|cell| cell.implementation != BARE)
             .filter_map(|cell| {
                 let spread = cell.figures.get(&metric)?;
                 Some(Bar {
@@ -80,7 +94,29 @@ impl<'a> Panel<'a> {
             // The first at the top: the axis goes upwards.
             .rev()
             .collect();
-        (!bars.is_empty()).then_some(Self { row, metric, bars })
+        let bare = summary
+            .cells
+            .iter()
+            .find(|cell| cell.implementation == BARE)
+            .and_then(|cell| Some(cell.figures.get(&metric)?.median));
+        (!bars.is_empty()).then_some(Self {
+            row,
+            metric,
+            bars,
+            bare,
+        })
+    }
+
+    fn caption(&self) -> String {
+        let bare = self
+            .bare
+            .map(|bare| format!(" (bare: {})", self.metric.show(bare)));
+        format!(
+            "{}: {}{}",
+            self.row.name,
+            self.metric.title(),
+            bare.unwrap_or_default()
+        )
     }
 
     fn draw<DB: DrawingBackend>(
@@ -95,10 +131,7 @@ impl<'a> Panel<'a> {
         let end = if longest > 0.0 { longest * 1.25 } else { 1.0 };
         let names: Vec<&str> = self.bars.iter().map(|bar| bar.name).collect();
         let mut chart = ChartBuilder::on(area)
-            .caption(
-                format!("{}: {}", self.row.name, self.metric.title()),
-                ("sans-serif", 14),
-            )
+            .caption(self.caption(), ("sans-serif", 14))
             .margin(6)
             .margin_right(20)
             .x_label_area_size(20)
@@ -121,8 +154,7 @@ impl<'a> Panel<'a> {
             .label_style(("sans-serif", 11))
             .draw()?;
         let color = |name: &str| match name {
-            crate::implementation::INLINE | crate::implementation::PIPELINE => OURS,
-            crate::implementation::BARE => BARE,
+            INLINE | PIPELINE => OURS,
             _ => OTHERS,
         };
         chart.draw_series(self.bars.iter().enumerate().map(|(at, bar)| {
@@ -159,7 +191,7 @@ impl<'a> Panel<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::implementation::{INLINE, Implementation, WIREGUARD_GO};
+    use crate::implementation::{Implementation, WIREGUARD_GO};
     use crate::model::{Figures, Sample};
     use crate::rows::ROWS;
     use crate::summary;

@@ -24,7 +24,7 @@ pub(crate) fn initiation(receiver: &PublicKey) -> Initiation {
     let mut message = [0; INITIATION_BYTES];
     rand::rng().fill(&mut message[4..MAC1_AT]);
     message[0] = 1;
-    let key: [u8; 32] = keyed(b"mac1----", receiver);
+    let key: [u8; 32] = keyed(*b"mac1----", receiver);
     let mac1 = mac(&key, &message[..MAC1_AT]);
     message[MAC1_AT..MAC2_AT].copy_from_slice(&mac1);
     message
@@ -41,7 +41,7 @@ pub(crate) fn add_cookie(
     cookie.copy_from_slice(sealed);
     let mut tag_bytes = [0; 16];
     tag_bytes.copy_from_slice(tag);
-    let key: [u8; 32] = keyed(b"cookie--", receiver);
+    let key: [u8; 32] = keyed(*b"cookie--", receiver);
     let opened = XChaCha20Poly1305::new(&key.into()).decrypt_inout_detached(
         &reply.nonce.into(),
         &message[MAC1_AT..MAC2_AT],
@@ -55,9 +55,9 @@ pub(crate) fn add_cookie(
     opened.is_ok()
 }
 
-fn keyed(label: &[u8; 8], receiver: &PublicKey) -> [u8; 32] {
+fn keyed(label: [u8; 8], receiver: &PublicKey) -> [u8; 32] {
     let mut hash = Blake2s256::new();
-    Update::update(&mut hash, label);
+    Update::update(&mut hash, &label);
     Update::update(&mut hash, receiver.as_bytes());
     hash.finalize().into()
 }

@@ -39,8 +39,10 @@ pub(crate) struct Load {
     pub(crate) to: Ipv4Addr,
     pub(crate) streams: u32,
     pub(crate) direction: Direction,
-    /// UDP with so many bytes of payload, as fast as the sender goes; `None` = TCP.
+    /// UDP with so many bytes of payload; `None` = TCP.
     pub(crate) udp_payload: Option<u32>,
+    /// Datagrams a second (UDP); `None` = as fast as it goes.
+    pub(crate) udp_rate: Option<f64>,
     pub(crate) congestion_control: Option<String>,
     pub(crate) seconds: u32,
     pub(crate) warm_up: f64,
@@ -162,7 +164,12 @@ fn client_line(load: &Load) -> Vec<String> {
         (Some(payload), _) => {
             give("-l", payload.to_string());
             // 0 is as fast as it goes; each datagram is one send, so the sender makes no trains of them.
-            give("-b", "0".to_owned());
+            let rate = load
+                .udp_rate
+                .map_or(0, |rate| (rate * f64::from(payload) * 8.0) as u64);
+            give("-b", rate.to_string());
+            // Microseconds: by default it sends a millisecond's worth in one burst, more than a socket holds.
+            give("--pacing-timer", "100".to_owned());
             line.push("-u".to_owned());
         }
         (None, Some(name)) => give("-C", name.clone()),
@@ -343,14 +350,18 @@ mod tests {
             streams: 10,
             direction,
             udp_payload,
+            udp_rate: None,
             congestion_control: Some("cubic".to_owned()),
             seconds: 3,
             warm_up: 0.2,
         }
     }
 
+    /// Bytes, whether it sends, retransmits.
+    type Stream = (f64, bool, f64);
+
     /// Intervals of `(start, [(bytes, sender, retransmits)])`, 0.1 s each.
-    fn made(intervals: &[(f64, &[(f64, bool, f64)])]) -> Value {
+    fn made(intervals: &[(f64, &[Stream])]) -> Value {
         let intervals: Vec<Value> = intervals
             .iter()
             .map(|(start, streams)| {
@@ -422,6 +433,6 @@ mod tests {
             "{tcp}"
         );
         let udp = client_line(&load(Direction::Up, Some(64))).join(" ");
-        assert!(udp.ends_with("-l 64 -b 0 -u"), "{udp}");
+        assert!(udp.ends_with("-l 64 -b 0 --pacing-timer 100 -u"), "{udp}");
     }
 }

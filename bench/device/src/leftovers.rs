@@ -2,14 +2,16 @@
 //! not killed with its parent, and control sockets stay.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use nix::errno::Errno;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
 /// Marks every program we start with our process id.
 pub(crate) const VARIABLE: &str = "WIRESPEED_BENCH_DEVICE";
+
+/// What the kernel calls this program: 15 bytes of its name.
+const NAME: &[u8] = b"wirespeed-bench";
 
 /// Where daemons put their control sockets.
 const SOCKETS: &str = "/var/run/wireguard";
@@ -37,14 +39,16 @@ pub(crate) fn remove() {
             let _ = kill(Pid::from_raw(pid), Signal::SIGKILL);
         }
     }
-    for entry in fs::read_dir(SOCKETS).into_iter().flatten().flatten() {
-        let name = entry.file_name();
-        if name
-            .to_str()
-            .and_then(owner_in_name)
-            .is_some_and(|owner| !alive(owner))
-        {
-            let _ = fs::remove_file(entry.path());
+    for folder in [PathBuf::from(SOCKETS), std::env::temp_dir()] {
+        for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+            let name = entry.file_name();
+            if name
+                .to_str()
+                .and_then(owner_in_name)
+                .is_some_and(|owner| !alive(owner))
+            {
+                let _ = fs::remove_file(entry.path());
+            }
         }
     }
 }
@@ -63,15 +67,21 @@ fn owner_of(process: &Path) -> Option<i32> {
         .find_map(|pid| pid.parse().ok())
 }
 
-/// The benchmark whose control socket this is: `wsb1f3a.sock` is 0x1f3 = 499's, end `a`.
+/// The benchmark whose control socket or log this is: `wsb1f3a.sock` is 0x1f3 = 499's, end `a`.
 fn owner_in_name(name: &str) -> Option<i32> {
-    let middle = name.strip_prefix(PREFIX)?.strip_suffix(".sock")?;
+    let (middle, kind) = name.strip_prefix(PREFIX)?.split_once('.')?;
+    if !["sock", "log"].contains(&kind) {
+        return None;
+    }
     let end = middle.chars().next_back()?;
     i32::from_str_radix(middle.strip_suffix(end)?, 16).ok()
 }
 
+/// Whether this is a benchmark that runs. One that was killed stays as a zombie without a command line until it is reaped,
+/// and its number may be another's by now.
 fn alive(pid: i32) -> bool {
-    kill(Pid::from_raw(pid), None) != Err(Errno::ESRCH)
+    let text = |name: &str| fs::read(format!("/proc/{pid}/{name}")).unwrap_or_default();
+    text("comm").starts_with(NAME) && !text("cmdline").is_empty()
 }
 
 #[cfg(test)]
@@ -81,9 +91,16 @@ mod tests {
     #[test]
     fn a_socket_tells_whose_it_is() {
         assert_eq!(owner_in_name("wsb1f3a.sock"), Some(0x1f3));
+        assert_eq!(owner_in_name("wsb1f3b.log"), Some(0x1f3));
         let own = format!("{}.sock", interface('b'));
         assert_eq!(owner_in_name(&own), i32::try_from(std::process::id()).ok());
-        for other in ["wg0.sock", "wsb.sock", "wsb1f3a", "wsbzza.sock"] {
+        for other in [
+            "wg0.sock",
+            "wsb.sock",
+            "wsb1f3a",
+            "wsbzza.sock",
+            "wsb1f3a.txt",
+        ] {
             assert_eq!(owner_in_name(other), None, "{other}");
         }
         assert!(interface('b').len() <= 15);

@@ -292,21 +292,14 @@ fn take(bench: &Bench<'_>, step: &Step<'_>) -> Sample {
 }
 
 fn tell(sample: &Sample, step: &Step<'_>, rounds: u32, left: Duration) {
-    let said = match &sample.error {
-        Some(error) => format!("failed: {error}"),
-        None => {
-            let shown = step
-                .row
-                .columns
-                .iter()
-                .filter_map(|metric| Some((metric, sample.figures.get(metric)?)));
-            shown
-                .take(4)
-                .map(|(metric, value)| format!("{} {}", metric.title(), metric.show(*value)))
-                .collect::<Vec<_>>()
-                .join(", ")
-        }
-    };
+    let shown = step.row.columns.iter().filter_map(|metric| {
+        let value = sample.figures.get(metric)?;
+        Some(format!("{} {}", metric.title(), metric.show(*value)))
+    });
+    let said = sample.error.as_ref().map_or_else(
+        || shown.take(4).collect::<Vec<_>>().join(", "),
+        |error| format!("failed: {error}"),
+    );
     let minutes = left.as_secs().div_ceil(60);
     eprintln!(
         "{}/{rounds} {:<17} {:<20} {said} ({minutes} min left)",

@@ -47,6 +47,8 @@ pub(crate) enum Metric {
     CpuFar,
     CpuBoth,
     CpuMachine,
+    PacketCpu,
+    PacketCpuMachine,
     MemoryIdle,
     MemoryLoaded,
     ResidentIdle,
@@ -97,8 +99,8 @@ impl Metric {
             Self::EchoesLost => "echoes lost",
             Self::CpuNear => "CPU near",
             Self::CpuFar => "CPU far",
-            Self::CpuBoth => "CPU both daemons",
-            Self::CpuMachine => "CPU machine",
+            Self::CpuBoth | Self::PacketCpu => "CPU both daemons",
+            Self::CpuMachine | Self::PacketCpuMachine => "CPU machine",
             Self::MemoryIdle => "PSS idle",
             Self::MemoryLoaded => "PSS loaded, peak",
             Self::ResidentIdle => "RSS idle",
@@ -142,6 +144,8 @@ impl Metric {
             | Self::SetPeers
             | Self::GetPeers
             | Self::HandshakeCpu
+            | Self::PacketCpu
+            | Self::PacketCpuMachine
             | Self::Ready
             | Self::FirstEcho
             | Self::Resumed => Unit::Seconds,
@@ -168,6 +172,7 @@ impl Metric {
             Unit::Share => format!("{:.1} %", value * 100.0),
             Unit::Seconds if value >= 1.0 => format!("{value:.2} s"),
             Unit::Seconds if value >= 1e-3 => format!("{:.1} ms", value * 1e3),
+            Unit::Seconds if value < 9.95e-6 && value > 0.0 => format!("{:.1} µs", value * 1e6),
             Unit::Seconds => format!("{:.0} µs", value * 1e6),
             Unit::SecondsPerGigabyte => format!("{value:.2} s/GB"),
             Unit::Bytes if value.abs() >= 999_500.0 => format!("{:.1} MB", value / 1e6),
@@ -190,6 +195,7 @@ mod tests {
             (Metric::Datagrams, 412_345.0, "412 k/s"),
             (Metric::WakeUps, 1.25, "1.2 /s"),
             (Metric::RttIdle, 0.000_123, "123 µs"),
+            (Metric::PacketCpu, 0.000_005_04, "5.0 µs"),
             (Metric::SetPeers, 0.75, "750.0 ms"),
             (Metric::Lost, 0.123, "12.3 %"),
             (Metric::MemoryIdle, 12.3e6, "12.3 MB"),
