@@ -36,47 +36,42 @@ pub(crate) const CHECKS: &[Check] = &[
 
 /// Is `effect` only what `cause` brings about?
 pub(crate) fn explains(evidence: &Evidence, cause: &Finding, effect: &Finding) -> bool {
-    let same_direction = cause.direction.is_none() || cause.direction == effect.direction;
-    let starved = matches!(
-        cause.code.as_str(),
-        cpu_saturated::CODE | one_core_bound::CODE
-    );
+    let by_code = |code: &str| CHECKS.iter().find(|check| check.code == code);
+    by_code(&cause.code).is_some_and(|check| (check.brings)(evidence, cause, effect))
+        || by_code(&effect.code).is_some_and(|check| (check.follows_from)(evidence, cause, effect))
+}
+
+/// Is something already known that explains a slow tunnel in this direction: MTU, a full socket, a busy processor?
+fn explained(evidence: &Evidence, direction: Direction) -> bool {
+    CHECKS
+        .iter()
+        .any(|check| (check.slows)(evidence, direction))
+}
+
+/// Is the effect in a direction the cause is about?
+fn same_direction(cause: &Finding, effect: &Finding) -> bool {
+    cause.direction.is_none() || cause.direction == effect.direction
+}
+
+/// Does the trouble of a machine also concern this one: the same, or another namespace of the same kernel?
+fn names_host(evidence: &Evidence, cause: &Finding, host: &str) -> bool {
+    cause.host == host || evidence.one_kernel()
+}
+
+/// What a machine without processor time to spare brings about: datagrams that wait too long in its socket are lost, and
+/// queues fill up behind it.
+fn starves(evidence: &Evidence, cause: &Finding, effect: &Finding) -> bool {
     match effect.code.as_str() {
-        mtu_exceeds_path::CODE => cause.code == icmp_black_hole::CODE && same_direction,
         socket_overflow::CODE => {
-            starved
-                && (same_direction || effect.direction.is_none())
+            (same_direction(cause, effect) || effect.direction.is_none())
                 && names_host(evidence, cause, &effect.host)
         }
         bufferbloat::CODE => {
-            starved
-                && same_direction
+            same_direction(cause, effect)
                 && effect
                     .direction
                     .is_some_and(|direction| !bufferbloat::on_the_road(evidence, direction))
         }
         _ => false,
     }
-}
-
-/// Is something already known that explains a slow tunnel in this direction: MTU, a full socket, a busy processor?
-fn explained(evidence: &Evidence, direction: Direction) -> Option<&'static str> {
-    if crate::mtu::excess(evidence, direction).is_some() {
-        return Some(mtu_exceeds_path::CODE);
-    }
-    if socket_overflow::in_direction(evidence, direction) {
-        return Some(socket_overflow::CODE);
-    }
-    if one_core_bound::in_direction(evidence, direction) {
-        return Some(one_core_bound::CODE);
-    }
-    if cpu_saturated::in_direction(evidence, direction) {
-        return Some(cpu_saturated::CODE);
-    }
-    bufferbloat::in_direction(evidence, direction).then_some(bufferbloat::CODE)
-}
-
-/// Does the trouble of a machine also concern this one: the same, or another namespace of the same kernel?
-fn names_host(evidence: &Evidence, cause: &Finding, host: &str) -> bool {
-    cause.host == host || evidence.one_kernel()
 }

@@ -5,11 +5,36 @@ use wirespeed_measure::{Direction, NotMeasured};
 use crate::{Change, End, Evidence, EvidenceLine, Finding, Goal, Refusal, Remedy, Severity};
 use wirespeed_settings::{Setting, Value};
 
-/// One cause: its stable code, its title, and how to know.
+/// One cause: its stable code, its title, how to know, and how it stands to the others.
 pub(crate) struct Check {
     pub(crate) code: &'static str,
     pub(crate) title: &'static str,
     pub(crate) run: fn(&Evidence) -> Outcome,
+    /// Is that finding (the second) only what this cause, as found (the first), brings about?
+    pub(crate) brings: fn(&Evidence, &Finding, &Finding) -> bool,
+    /// Is our own finding (the second) only what that cause (the first) brings about? The same question from the other
+    /// side, for whichever of the two is the newer.
+    pub(crate) follows_from: fn(&Evidence, &Finding, &Finding) -> bool,
+    /// Does this cause explain by itself that the tunnel is slow in this direction?
+    pub(crate) slows: fn(&Evidence, Direction) -> bool,
+}
+
+impl Check {
+    /// A cause that stands for itself.
+    pub(crate) const fn new(
+        code: &'static str,
+        title: &'static str,
+        run: fn(&Evidence) -> Outcome,
+    ) -> Self {
+        Self {
+            code,
+            title,
+            run,
+            brings: |_, _, _| false,
+            follows_from: |_, _, _| false,
+            slows: |_, _| false,
+        }
+    }
 }
 
 /// What a check found, could not know, and refuses.

@@ -15,11 +15,7 @@ use crate::{End, Evidence, EvidenceLine, Goal, Remedy, Severity};
 
 pub(super) const CODE: &str = "allowed-ips-overlap";
 
-pub(super) const CHECK: Check = Check {
-    code: CODE,
-    title: "A peer's addresses belong to another peer",
-    run,
-};
+pub(super) const CHECK: Check = Check::new(CODE, "A peer's addresses belong to another peer", run);
 
 /// What wirespeed-device calls a packet from outside its peer's allowed IPs.
 const SOURCE_NOT_ALLOWED: &str = "source-not-allowed";

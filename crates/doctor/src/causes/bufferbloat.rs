@@ -16,9 +16,12 @@ use crate::{Change, End, Evidence, Goal, Remedy, Severity};
 pub(super) const CODE: &str = "bufferbloat";
 
 pub(super) const CHECK: Check = Check {
-    code: CODE,
-    title: "A deep queue fills up while the tunnel is loaded",
-    run,
+    slows: in_direction,
+    ..Check::new(
+        CODE,
+        "A deep queue fills up while the tunnel is loaded",
+        run,
+    )
 };
 
 /// Less added delay than this is nobody's trouble, seconds.

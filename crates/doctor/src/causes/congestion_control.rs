@@ -15,11 +15,11 @@ use crate::{Change, CongestionTrial, End, Evidence, Goal, Remedy, Severity};
 
 pub(super) const CODE: &str = "congestion-control";
 
-pub(super) const CHECK: Check = Check {
-    code: CODE,
-    title: "The sender's congestion control backs off from loss that is not congestion",
+pub(super) const CHECK: Check = Check::new(
+    CODE,
+    "The sender's congestion control backs off from loss that is not congestion",
     run,
-};
+);
 
 /// The lower end of the gain's interval must exceed this.
 const WORTH_IT: f64 = 0.10;
@@ -80,7 +80,7 @@ pub(crate) fn suspected(evidence: &Evidence, direction: Direction) -> bool {
     used(evidence, direction, &samples).is_some_and(|name| LOSS_BASED.contains(&name.as_str()))
         && retransmitted(evidence, direction, &samples).is_some_and(|share| share >= LOSSY)
         && !super::bufferbloat::queue_fills(evidence, direction)
-        && super::explained(evidence, direction).is_none()
+        && !super::explained(evidence, direction)
 }
 
 /// What the sender uses: as the loads tell, else its default.

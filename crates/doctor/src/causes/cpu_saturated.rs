@@ -1,5 +1,6 @@
 //! `cpu-saturated`: an end has no processor left while the tunnel is loaded, and the tunnel is slower than bare.
 
+use super::starves;
 use crate::cores::{self, Cores};
 use crate::device;
 use crate::finding::{Check, Found, Outcome, line, percent, rates_line};
@@ -10,9 +11,9 @@ use wirespeed_measure::Direction;
 pub(super) const CODE: &str = "cpu-saturated";
 
 pub(super) const CHECK: Check = Check {
-    code: CODE,
-    title: "A machine has no processor time left",
-    run,
+    brings: starves,
+    slows: in_direction,
+    ..Check::new(CODE, "A machine has no processor time left", run)
 };
 
 /// Mean over all cores from which a machine counts as saturated.

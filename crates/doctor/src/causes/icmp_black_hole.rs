@@ -8,6 +8,7 @@ use wirespeed_measure::Direction;
 use wirespeed_settings::{Setting, Value};
 
 use super::mtu_exceeds_path::{remedies, severity, unknown};
+use super::{mtu_exceeds_path, same_direction};
 use crate::finding::{Check, Found, Outcome, remedy_of};
 use crate::mtu::{self, Excess};
 use crate::view::{DIRECTIONS, only, sender};
@@ -16,9 +17,12 @@ use crate::{Change, Evidence, Goal, Remedy};
 pub(super) const CODE: &str = "icmp-black-hole";
 
 pub(super) const CHECK: Check = Check {
-    code: CODE,
-    title: "Packets too large for the path vanish without an error",
-    run,
+    brings: |_, own, effect| effect.code == mtu_exceeds_path::CODE && same_direction(own, effect),
+    ..Check::new(
+        CODE,
+        "Packets too large for the path vanish without an error",
+        run,
+    )
 };
 
 const MTU_PROBING: &str = "net.ipv4.tcp_mtu_probing";

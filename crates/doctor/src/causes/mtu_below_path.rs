@@ -12,11 +12,8 @@ use wirespeed_measure::Direction;
 
 pub(super) const CODE: &str = "mtu-below-path";
 
-pub(super) const CHECK: Check = Check {
-    code: CODE,
-    title: "The tunnel's MTU is smaller than it needs to be",
-    run,
-};
+pub(super) const CHECK: Check =
+    Check::new(CODE, "The tunnel's MTU is smaller than it needs to be", run);
 
 /// What a tunnel needs on top of its MTU when the endpoint may be IPv6.
 const ROOM: u32 = 80;

@@ -13,9 +13,12 @@ use crate::{Evidence, Remedy, Severity};
 pub(super) const CODE: &str = "mtu-exceeds-path";
 
 pub(super) const CHECK: Check = Check {
-    code: CODE,
-    title: "The tunnel's MTU is larger than the path carries",
-    run,
+    slows: |evidence, direction| crate::mtu::excess(evidence, direction).is_some(),
+    ..Check::new(
+        CODE,
+        "The tunnel's MTU is larger than the path carries",
+        run,
+    )
 };
 
 fn run(evidence: &Evidence) -> Outcome {

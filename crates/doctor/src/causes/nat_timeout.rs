@@ -12,11 +12,7 @@ use crate::{End, Evidence, FarKind, Goal, IdleReturn, Remedy, Severity};
 
 pub(super) const CODE: &str = "nat-timeout";
 
-pub(super) const CHECK: Check = Check {
-    code: CODE,
-    title: "The tunnel falls asleep behind a NAT",
-    run,
-};
+pub(super) const CHECK: Check = Check::new(CODE, "The tunnel falls asleep behind a NAT", run);
 
 /// A session is renewed every two minutes while it is used and is dead after three (WireGuard's `REJECT_AFTER_TIME`), seconds.
 const DEAD_AFTER: f64 = 180.0;

@@ -7,6 +7,7 @@ use wirespeed_settings::shell_word;
 use super::cpu_saturated::{
     HEALTHY_RATIO, daemons, held_back, machine_name, machines, severity, unknown,
 };
+use super::starves;
 use crate::cores::{self, Cores};
 use crate::device;
 use crate::finding::{Check, Found, Outcome, command, line, percent, rates_line};
@@ -16,9 +17,9 @@ use crate::{End, Evidence, Goal, Remedy};
 pub(super) const CODE: &str = "one-core-bound";
 
 pub(super) const CHECK: Check = Check {
-    code: CODE,
-    title: "One core is full while the others have room",
-    run,
+    brings: starves,
+    slows: in_direction,
+    ..Check::new(CODE, "One core is full while the others have room", run)
 };
 
 /// A core this busy is full.

@@ -10,11 +10,11 @@ use crate::{Evidence, Refusal, Severity};
 
 pub(super) const CODE: &str = "path-slow";
 
-pub(super) const CHECK: Check = Check {
-    code: CODE,
-    title: "The road itself is slow; the tunnel is not to blame",
+pub(super) const CHECK: Check = Check::new(
+    CODE,
+    "The road itself is slow; the tunnel is not to blame",
     run,
-};
+);
 
 /// Less than this share of what is expected is slow.
 const SLOW: f64 = 0.8;

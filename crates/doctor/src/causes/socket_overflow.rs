@@ -16,9 +16,8 @@ use crate::{Change, End, Evidence, Goal, Refusal, Remedy, Severity};
 pub(super) const CODE: &str = "socket-overflow";
 
 pub(super) const CHECK: Check = Check {
-    code: CODE,
-    title: "The tunnel's UDP socket overflows",
-    run,
+    slows: in_direction,
+    ..Check::new(CODE, "The tunnel's UDP socket overflows", run)
 };
 
 /// Fewer drops than this over all samples of a direction are the start of a connection, not a fault.
