@@ -402,4 +402,4 @@ fn steer(tun: &OwnedFd, offloads: &Offloads) {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

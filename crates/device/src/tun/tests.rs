@@ -1,1 +1,5 @@
-
+mod faults;
+mod interface;
+mod queues;
+mod traffic;
+pub(crate) mod world;
