@@ -245,6 +245,8 @@ impl Interface for Device {
         let rows: Vec<_> = rows.map(|peer| Self::peer_row(peer, core)).collect();
         let workers = self.workers.iter();
         json!({
+            "schema": {"name": "wirespeed.device", "version": 1},
+            "version": env!("CARGO_PKG_VERSION"),
             "interface": core.tun.name(),
             "mtu": core.tun.mtu(),
             "up": core.is_up(),
@@ -253,6 +255,7 @@ impl Interface for Device {
                 EngineKind::Inline => "inline",
                 EngineKind::Pipeline => "pipeline",
             },
+            "worker_count": self.plan.workers,
             "pinned": self.plan.pin,
             "spread": core.spread.is_some(),
             "listen_port": core.ports.port(),

@@ -114,11 +114,14 @@ pub(crate) fn work_lines(evidence: &Evidence, end: End, direction: Direction) ->
         return Vec::new();
     };
     let place = evidence.interface_at(end);
+    let workers = statistics
+        .worker_count
+        .map_or_else(|| "?".to_owned(), |count| count.to_string());
     let mut lines = vec![line(
         format!("engine and workers of {PROGRAM}"),
         &place,
         (),
-        format!("{}, {}", statistics.engine, statistics.workers.len()),
+        format!("{}, {workers}", statistics.engine),
         "",
     )];
     if let Some((worker, used)) = busiest_worker(evidence, end, direction) {
@@ -218,8 +221,9 @@ pub(crate) fn in_its_place(evidence: &Evidence, end: End) -> Option<Remedy> {
 pub(crate) fn more_workers(evidence: &Evidence, end: End, direction: Direction) -> Option<Remedy> {
     let statistics = statistics(evidence, end)?;
     let cores = evidence.facts(end)?.cpu.online;
+    let workers = usize::try_from(statistics.worker_count?).ok()?;
     let (_, used) = busiest_worker(evidence, end, direction)?;
-    if used < WORKER_FULL || (statistics.workers.len() >= cores && statistics.spread) {
+    if used < WORKER_FULL || (workers >= cores && statistics.spread) {
         return None;
     }
     let interface = shell_word(&evidence.tunnel(end)?.name);
@@ -274,6 +278,7 @@ mod tests {
     fn ours(evidence: &mut Evidence, used: f64) {
         tunnel_of(evidence, End::Far).statistics = Some(Known::Value(DeviceStatistics {
             engine: "inline".to_owned(),
+            worker_count: Some(1),
             workers: vec![DeviceWorker::default()],
             offloads: vec![
                 DeviceOffload {

@@ -34,9 +34,11 @@ pub struct DeviceStatistics {
     pub version: String,
     /// Who runs the steps: `inline` or `pipeline`.
     pub engine: String,
+    /// Workers that share the traffic; `workers` tells of other threads, too.
+    pub worker_count: Option<u32>,
     /// Does each worker send from a UDP port of its own?
     pub spread: bool,
-    /// The threads that carry traffic.
+    /// Its threads.
     pub workers: Vec<DeviceWorker>,
     /// Every offload the device knows, and whether it is in use.
     pub offloads: Vec<DeviceOffload>,
@@ -44,7 +46,7 @@ pub struct DeviceStatistics {
     pub drops: BTreeMap<String, u64>,
 }
 
-/// A thread that carries traffic; counts since its start.
+/// A thread of a device; counts since its start.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct DeviceWorker {

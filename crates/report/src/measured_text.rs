@@ -374,11 +374,11 @@ pub(crate) fn machines(machines: &[MachineRecord], look: &Look) -> String {
 
 /// `inline, 2 workers, without udp-gso (degraded: EIO), dropped 7 (source-not-allowed)`.
 fn device_words(statistics: &DeviceStatistics) -> String {
-    let workers = statistics.workers.len();
-    let mut words = vec![
-        statistics.engine.clone(),
-        format!("{workers} worker{}", if workers == 1 { "" } else { "s" }),
-    ];
+    let mut words = vec![statistics.engine.clone()];
+    words.extend(statistics.worker_count.map(|count| match count {
+        1 => "1 worker".to_owned(),
+        many => format!("{many} workers"),
+    }));
     for offload in &statistics.offloads {
         if let Some(without) = statistics.without(&offload.offload) {
             let reason = without
