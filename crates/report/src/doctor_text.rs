@@ -168,9 +168,15 @@ fn full(finding: &Finding, record: &DoctorRecord, far_options: &str, look: &Look
             for command in &remedy.commands {
                 out.push_str(&look.hanging("            ", 14, &clean(command)));
             }
-            out.push_str(&look.hanging("    to keep ", 12, &clean(&remedy.persistence)));
-            out.push_str(&look.hanging("    undo    ", 12, &clean(&remedy.undo)));
-            out.push_str(&look.hanging("    risk    ", 12, &clean(&remedy.risk)));
+            for (lead, text) in [
+                ("    to keep ", &remedy.persistence),
+                ("    undo    ", &remedy.undo),
+                ("    risk    ", &remedy.risk),
+            ] {
+                if !text.is_empty() {
+                    out.push_str(&look.hanging(lead, 12, &clean(text)));
+                }
+            }
         }
         for refusal in &finding.refused {
             let text = format!("{}: {}", clean(&refusal.remedy), clean(&refusal.why));

@@ -241,11 +241,13 @@ pub struct PlanRecord {
     pub plan: Vec<(String, String)>,
 }
 
-/// A remedy's first line that a person can type, where there is one.
+/// The first line of the first remedy that a person can type, where there is one. Later ones go further than a person
+/// should who has not read about them.
 pub(crate) fn first_command(remedies: &[Remedy]) -> Option<&str> {
     remedies
+        .first()?
+        .commands
         .iter()
-        .flat_map(|remedy| &remedy.commands)
         .map(String::as_str)
         .find(|line| !line.starts_with('#'))
 }
