@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
+use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::io::{Read, Seek, SeekFrom};
 use std::os::unix::net::UnixStream;
@@ -113,8 +114,14 @@ fn host_status(host: &Host) -> HostStatus {
     let processes = netns::processes(&host.namespace)
         .into_iter()
         .filter_map(|pid| {
-            let name = fs::read_to_string(format!("/proc/{pid}/comm")).ok()?;
-            Some(format!("{} ({pid})", name.trim()))
+            let comm = fs::read_to_string(format!("/proc/{pid}/comm")).ok()?;
+            // The kernel keeps 15 bytes of a name; the file that runs has all of it.
+            let file = fs::read_link(format!("/proc/{pid}/exe")).unwrap_or_default();
+            let name = match file.file_name().and_then(OsStr::to_str) {
+                Some(whole) if comm.len() > 15 && whole.starts_with(comm.trim()) => whole,
+                _ => comm.trim(),
+            };
+            Some(format!("{name} ({pid})"))
         })
         .collect();
     HostStatus {

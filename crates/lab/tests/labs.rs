@@ -265,7 +265,7 @@ fn our_own_carries_a_tunnel_and_leaves_nothing_even_when_killed() {
     let processes = &now.hosts[0].processes;
     let daemon = processes
         .iter()
-        .find_map(|p| p.strip_prefix("wirespeed-devic (")?.strip_suffix(')'))
+        .find_map(|p| p.strip_prefix("wirespeed-device (")?.strip_suffix(')'))
         .unwrap_or_else(|| panic!("{processes:?}"));
     on(first, &format!("kill -9 {daemon}"));
     down(&id).unwrap();
