@@ -8,6 +8,7 @@
 //! Each step is a plain function over a batch; an engine decides who calls it on which core.
 
 pub mod control;
+pub mod daemon;
 pub mod options;
 pub mod offloads;
 pub mod udp;
@@ -34,3 +35,5 @@ mod spread;
 mod statistics;
 mod steps;
 mod sticky;
+#[cfg(any(test, feature = "fuzzing"))]
+pub mod fuzzing;

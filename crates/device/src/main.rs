@@ -1,3 +1,9 @@
 //! The program `wirespeed-device`.
 
-fn main() {}
+use std::process::ExitCode;
+
+use clap::Parser;
+
+fn main() -> ExitCode {
+    wirespeed_device::daemon::run(&wirespeed_device::options::Options::parse())
+}

@@ -2,6 +2,7 @@
 
 use std::num::NonZeroU16;
 
+use clap::builder::FalseyValueParser;
 use clap::{Parser, ValueEnum};
 
 use crate::offloads::Offload;
@@ -17,7 +18,8 @@ const NAME_BYTES: usize = 15;
     about = "A WireGuard interface in userspace",
     long_about = "Makes a WireGuard interface and carries its traffic in userspace. Configure it with wg, or start it \
                   through wg-quick with WG_QUICK_USERSPACE_IMPLEMENTATION=wirespeed-device. Returns once the interface is \
-                  there and goes on in the background; delete the interface to stop it."
+                  there and goes on in the background; delete the interface to stop it. As wg-quick gives no options, each \
+                  has an environment variable."
 )]
 pub struct Options {
     /// Name of the interface to make
@@ -29,23 +31,23 @@ pub struct Options {
     pub foreground: bool,
 
     /// Who does which step on which core
-    #[arg(long, value_enum, default_value_t = EngineKind::Inline, value_name = "NAME")]
+    #[arg(long, value_enum, default_value_t = EngineKind::Inline, value_name = "NAME", env = "WIRESPEED_ENGINE")]
     pub engine: EngineKind,
 
     /// How many workers share the traffic [default: the engine's choice]
-    #[arg(long, value_name = "N", value_parser = workers)]
+    #[arg(long, value_name = "N", value_parser = workers, env = "WIRESPEED_WORKERS")]
     pub workers: Option<NonZeroU16>,
 
     /// Bind each worker to a core of its own
-    #[arg(long)]
+    #[arg(long, value_parser = FalseyValueParser::new(), env = "WIRESPEED_PIN")]
     pub pin: bool,
 
     /// Let every worker send to a peer from its own source port; the peer sees it roam between them
-    #[arg(long)]
+    #[arg(long, value_parser = FalseyValueParser::new(), env = "WIRESPEED_SPREAD")]
     pub spread: bool,
 
-    /// Do without these offloads
-    #[arg(long, value_name = "NAME", value_delimiter = ',', num_args = 1.., value_parser = offload)]
+    /// Do without these offloads, separated by commas
+    #[arg(long, value_name = "NAME", value_delimiter = ',', value_parser = offload, env = "WIRESPEED_NO_OFFLOAD")]
     pub no_offload: Vec<Offload>,
 
     /// How much to log [also: LOG_LEVEL; default: info]
@@ -53,7 +55,7 @@ pub struct Options {
     pub log_level: Option<LogLevel>,
 
     /// Keep all privileges after the start (for finding faults)
-    #[arg(long)]
+    #[arg(long, value_parser = FalseyValueParser::new(), env = "WIRESPEED_NO_SANDBOX")]
     pub no_sandbox: bool,
 
     /// Started by the command a person gave: say on standard output when all is ready

@@ -11,6 +11,7 @@
 //!
 //! Capabilities and Landlock belong to a thread and those it starts, so all this has to be done while there is one thread.
 
+mod allocator;
 mod filter;
 mod system_calls;
 mod trap;
@@ -62,6 +63,7 @@ pub struct LayerReport {
 /// Gives up what isn't needed any more. Files in `folders` can still be removed. Nothing here fails the caller; the
 /// report says what could be done, and what couldn't is logged.
 pub fn enter(folders: &[PathBuf]) -> Vec<LayerReport> {
+    allocator::settle();
     let threads = threads();
     if threads > 1 {
         log::warn!("sandbox: {threads} threads are running already, and keep their capabilities");

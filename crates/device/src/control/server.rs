@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::io;
 use std::os::unix::net::UnixStream;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -20,6 +20,9 @@ const STACK_BYTES: usize = 512 << 10;
 
 /// How long to wait when connections can't be accepted, for want of descriptors or memory.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+
+/// How long a connection waits for a place: `wg` makes two in a row, and the thread of the first may still be at its end.
+const PLACE_LIMIT: Duration = Duration::from_millis(200);
 
 /// Talks to one client; returns when the connection is to be closed.
 pub(super) type Talk = dyn Fn(&UnixStream) + Send + Sync;
@@ -55,11 +58,6 @@ impl Server {
         })
     }
 
-    /// Its socket.
-    pub(super) fn socket(&self) -> &Socket {
-        &self.socket
-    }
-
     /// Where connections are counted.
     pub(super) fn connections(&self) -> &Arc<Connections> {
         &self.connections
@@ -85,6 +83,7 @@ impl Drop for Server {
 pub(super) struct Connections {
     places: usize,
     open: Mutex<HashMap<u64, Arc<UnixStream>>>,
+    place_free: Condvar,
     accepted: AtomicU64,
     refused: AtomicU64,
     over: AtomicBool,
@@ -107,8 +106,12 @@ impl Connections {
 
     /// A place for this connection; `None`, and it is closed, when there is none.
     fn enter(self: &Arc<Self>, stream: UnixStream) -> Option<Place> {
-        let mut open = self.open();
-        if open.len() >= self.places {
+        let full = |open: &mut HashMap<_, _>| open.len() >= self.places;
+        let waited = self
+            .place_free
+            .wait_timeout_while(self.open(), PLACE_LIMIT, full);
+        let (mut open, waited) = waited.unwrap_or_else(PoisonError::into_inner);
+        if waited.timed_out() {
             self.refused.fetch_add(1, Ordering::Relaxed);
             return None;
         }
@@ -133,6 +136,7 @@ struct Place {
 impl Drop for Place {
     fn drop(&mut self) {
         self.connections.open().remove(&self.number);
+        self.connections.place_free.notify_one();
     }
 }
 
