@@ -9,6 +9,10 @@ use crate::control::uapi::Uapi;
 mod replay;
 
 /// Bytes on a connection to the UAPI: each answer ends with a status, and what is then shown sets the same again.
+///
+/// # Panics
+///
+/// When that isn't so.
 pub fn uapi(data: &[u8]) {
     let interface = FakeInterface::new();
     let answer = converse(&interface, data);

@@ -7,33 +7,34 @@
 //!
 //! Each step is a plain function over a batch; an engine decides who calls it on which core.
 
+pub mod checksum;
 pub mod control;
 pub mod daemon;
-pub mod options;
-pub mod offloads;
-pub mod udp;
-pub mod logging;
-pub mod sandbox;
-mod lock;
-mod peer_name;
-mod bell;
-#[cfg(test)]
-mod testing;
-pub mod checksum;
+pub mod device;
+#[cfg(any(test, feature = "fuzzing"))]
+pub mod fuzzing;
 pub mod join;
 pub mod link;
+pub mod logging;
+pub mod offloads;
+pub mod options;
+pub mod sandbox;
 pub mod split;
 pub mod tun;
+pub mod udp;
+
+mod bell;
 mod clock;
 mod common;
-pub mod device;
 mod engine;
+mod lock;
 mod outbox;
+mod peer_name;
 mod ports;
 mod slow_path;
 mod spread;
 mod statistics;
 mod steps;
 mod sticky;
-#[cfg(any(test, feature = "fuzzing"))]
-pub mod fuzzing;
+#[cfg(test)]
+mod testing;

@@ -26,7 +26,7 @@ pub struct Options {
     #[arg(value_name = "INTERFACE", value_parser = interface_name)]
     pub interface: String,
 
-    /// Stay in the foreground (also: WG_PROCESS_FOREGROUND=1)
+    /// Stay in the foreground (also: `WG_PROCESS_FOREGROUND=1`)
     #[arg(short, long)]
     pub foreground: bool,
 
@@ -50,7 +50,7 @@ pub struct Options {
     #[arg(long, value_name = "NAME", value_delimiter = ',', value_parser = offload, env = "WIRESPEED_NO_OFFLOAD")]
     pub no_offload: Vec<Offload>,
 
-    /// How much to log [also: LOG_LEVEL; default: info]
+    /// How much to log [also: `LOG_LEVEL`; default: info]
     #[arg(long, value_enum, value_name = "LEVEL")]
     pub log_level: Option<LogLevel>,
 

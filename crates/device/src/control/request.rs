@@ -80,7 +80,7 @@ impl<R: Read> Requests<R> {
     }
 
     /// The next request; `None` when the other side is done. After an error the connection is of no more use.
-    pub fn next(&mut self) -> Result<Option<Request<'_>>, ReadError> {
+    pub fn read_next(&mut self) -> Result<Option<Request<'_>>, ReadError> {
         self.forget_done();
         let mut scan = Scan::default();
         let mut begun = None;
@@ -265,7 +265,7 @@ mod tests {
         });
         let mut found = Vec::new();
         loop {
-            match requests.next() {
+            match requests.read_next() {
                 Ok(Some(Request::Get)) => found.push("get".to_owned()),
                 Ok(Some(Request::Set(body))) => {
                     let lines: Vec<_> = lines(body).map(String::from_utf8_lossy).collect();
@@ -349,7 +349,7 @@ mod tests {
             }
         }
         let mut requests = Requests::new(Endless(false));
-        assert!(matches!(requests.next(), Err(ReadError::TooLong)));
+        assert!(matches!(requests.read_next(), Err(ReadError::TooLong)));
         assert_eq!(requests.bytes.len(), MAX_REQUEST_BYTES);
     }
 
@@ -361,11 +361,11 @@ mod tests {
         }
         long.extend_from_slice(b"\nget=1\n\n");
         let mut requests = Requests::new(&long[..]);
-        assert!(matches!(requests.next(), Ok(Some(Request::Set(_)))));
+        assert!(matches!(requests.read_next(), Ok(Some(Request::Set(_)))));
         assert!(requests.bytes.len() >= 100_000);
-        assert!(matches!(requests.next(), Ok(Some(Request::Get))));
+        assert!(matches!(requests.read_next(), Ok(Some(Request::Get))));
         assert_eq!(requests.bytes.len(), BUFFER_BYTES);
-        assert!(matches!(requests.next(), Ok(None)));
+        assert!(matches!(requests.read_next(), Ok(None)));
         assert!(requests.bytes.iter().all(|byte| *byte == 0));
     }
 

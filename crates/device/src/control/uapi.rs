@@ -43,7 +43,7 @@ impl Uapi {
     pub fn converse(&self, interface: &dyn Interface, input: impl Read, mut output: impl Write) {
         let mut requests = Requests::new(input);
         loop {
-            let errno = match requests.next() {
+            let errno = match requests.read_next() {
                 Ok(Some(Request::Get)) => {
                     self.gets.fetch_add(1, Ordering::Relaxed);
                     if get(interface, &mut output).is_err() {

@@ -97,6 +97,10 @@ const SOCKETS: &[Allowed] = &[
     any(libc::SYS_setsockopt),
 ];
 
+#[allow(
+    clippy::unnecessary_cast,
+    reason = "requests are of another type in other C libraries"
+)]
 /// Descriptors. Of `ioctl` what a TUN takes, and names of interfaces.
 const DESCRIPTORS: &[Allowed] = &[
     any(libc::SYS_close),
