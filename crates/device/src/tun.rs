@@ -135,6 +135,10 @@ impl Tun {
                 Request::set_link(link.index).with(libc::IFLA_MTU, &(mtu as u32).to_ne_bytes());
             netlink.ask(request).map_err(failed("set the MTU"))?;
             link.mtu = Some(mtu as u32);
+            // As the kernel's driver does: a tunnel has the addresses it is given. `wg-quick save` would keep another.
+            if let Err(error) = netlink.ask(Request::no_automatic_address(link.index)) {
+                log::debug!("{name} may get a link-local address: {error}");
+            }
         }
         offload::probe(first, offloads);
         if !link.up {

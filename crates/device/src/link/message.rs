@@ -10,6 +10,10 @@ const NETCONFA_FORWARDING: u16 = 2;
 const NETNSA_NSID: u16 = 1;
 const NETNSA_PID: u16 = 2;
 
+// Of IPv6 within IFLA_AF_SPEC, since Linux 3.17.
+const IFLA_INET6_ADDR_GEN_MODE: u16 = 8;
+const IN6_ADDR_GEN_MODE_NONE: u8 = 1;
+
 // What a TUN says of itself within IFLA_LINKINFO, since Linux 4.16.
 const IFLA_TUN_TYPE: u16 = 3;
 const IFLA_TUN_MULTI_QUEUE: u16 = 7;
@@ -39,6 +43,14 @@ impl Request {
         Self::new(libc::RTM_NEWLINK, libc::NLM_F_ACK, &link_header(index))
     }
 
+    /// No IPv6 address of its own making for an interface, and no looking for routers.
+    pub(crate) fn no_automatic_address(index: u32) -> Self {
+        let mode = [IN6_ADDR_GEN_MODE_NONE];
+        let of_ipv6 = encoded(IFLA_INET6_ADDR_GEN_MODE, &mode);
+        let of_families = encoded(libc::AF_INET6 as u16, &of_ipv6);
+        Self::set_link(index).with(libc::IFLA_AF_SPEC, &of_families)
+    }
+
     /// What each interface does with packets of one family.
     pub(crate) fn every_netconf(family: u8) -> Self {
         Self::new(libc::RTM_GETNETCONF, libc::NLM_F_DUMP, &[family])
@@ -52,10 +64,7 @@ impl Request {
     /// With an attribute more.
     pub(crate) fn with(mut self, kind: u16, value: &[u8]) -> Self {
         self.bytes.resize(self.bytes.len().next_multiple_of(4), 0);
-        let length = (ATTRIBUTE_HEADER_BYTES + value.len()) as u16;
-        self.bytes.extend_from_slice(&length.to_ne_bytes());
-        self.bytes.extend_from_slice(&kind.to_ne_bytes());
-        self.bytes.extend_from_slice(value);
+        self.bytes.extend_from_slice(&encoded(kind, value));
         self
     }
 
@@ -76,6 +85,15 @@ impl Request {
         bytes.extend_from_slice(body);
         Self { bytes }
     }
+}
+
+fn encoded(kind: u16, value: &[u8]) -> Vec<u8> {
+    let length = (ATTRIBUTE_HEADER_BYTES + value.len()) as u16;
+    let mut bytes = Vec::with_capacity(length.into());
+    bytes.extend_from_slice(&length.to_ne_bytes());
+    bytes.extend_from_slice(&kind.to_ne_bytes());
+    bytes.extend_from_slice(value);
+    bytes
 }
 
 fn link_header(index: u32) -> [u8; LINK_HEADER_BYTES] {

@@ -36,6 +36,19 @@ fn a_new_interface_is_down_and_has_its_mtu() {
 }
 
 #[test]
+fn it_has_no_address_but_those_it_is_given() {
+    if !possible("it_has_no_address_but_those_it_is_given") {
+        return;
+    }
+    let namespace = Namespace::new();
+    let _tun = create(&namespace, "wg7", 1).unwrap();
+    namespace.ip("address add fd00::1/64 dev wg7 nodad");
+    namespace.ip("link set wg7 up");
+    let shown = namespace.ip("-6 -oneline address show dev wg7");
+    assert_eq!(shown.lines().count(), 1, "{shown}");
+}
+
+#[test]
 fn offloads_are_found_out_one_by_one() {
     if !possible("offloads_are_found_out_one_by_one") {
         return;
