@@ -122,6 +122,7 @@ fn facts(
             qdisc: Known::Value("fq_codel".to_owned()),
             offloads: Known::because("made up"),
             tx_queue_len: Some(500),
+            ..Link::default()
         }],
         tunnels: vec![Tunnel {
             name: interface.to_owned(),
@@ -161,6 +162,7 @@ fn facts(
         firewall: Known::because("made up"),
         programs: BTreeMap::new(),
         counters: Counters::default(),
+        ..Facts::default()
     }
 }
 

@@ -32,6 +32,23 @@ pub struct Counters {
     /// What daemons that tell (wirespeed-device) counted themselves, by interface name.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub devices: BTreeMap<String, DeviceCounters>,
+    /// What drivers of the outer links' cards count under names of their own (`ethtool -S`), by interface name and
+    /// statistic: only what tells of lost packets and limits (`…missed…`, `…no_buffer…`, `…fifo…`,
+    /// `…allowance_exceeded` …).
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub drivers: BTreeMap<String, BTreeMap<String, u64>>,
+    /// Interrupts of the outer links' cards, by number (decimal): one count per core, in the order of `cores`.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub interrupts: BTreeMap<String, Vec<u64>>,
+    /// `NET_RX` and `NET_TX` of `/proc/softirqs`: one count per core, in the order of `cores`.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub softirqs: BTreeMap<String, Vec<u64>>,
+    /// How often the processor slowed down for its heat, where it tells.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub throttling: Option<Throttling>,
+    /// The connection tracking table; `None` where the kernel has none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub conntrack: Option<ConntrackTable>,
 }
 
 /// Time of one core in seconds, since boot or between two moments (`/proc/stat`).
@@ -97,6 +114,21 @@ pub struct LinkCounters {
     pub tx_errors: u64,
     /// Frame errors; WireGuard counts packets from addresses outside allowed IPs here.
     pub rx_frame_errors: u64,
+    /// Missed by the card for want of room (`rx_missed_errors`).
+    #[serde(default)]
+    pub rx_missed_errors: u64,
+    /// Overrun of the card's FIFO.
+    #[serde(default)]
+    pub rx_fifo_errors: u64,
+    /// Receive ring overflow, or packets longer than a buffer (`rx_over_errors`).
+    #[serde(default)]
+    pub rx_over_errors: u64,
+    /// Broken checksums of frames.
+    #[serde(default)]
+    pub rx_crc_errors: u64,
+    /// Came in on a link that is an inactive member of a bond or bridge.
+    #[serde(default)]
+    pub rx_nohandler: u64,
 }
 
 /// Counters of one peer.
@@ -128,6 +160,32 @@ pub struct ProcessTime {
     pub cpu: f64,
 }
 
+/// How often the processor slowed down for its heat (`thermal_throttle` of Intel's processors), since boot or
+/// between two moments.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Throttling {
+    /// Sum over the cores.
+    pub core_events: u64,
+    /// Sum over the packages.
+    pub package_events: u64,
+}
+
+/// The connection tracking table of this network namespace.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ConntrackTable {
+    /// Connections in it now (`net.netfilter.nf_conntrack_count`).
+    pub entries: u64,
+    /// Room for so many (`net.netfilter.nf_conntrack_max`).
+    pub room: u64,
+}
+
+impl ConntrackTable {
+    /// Share of the room that is taken, 0 to 1 and beyond; `None` without any room.
+    pub fn fill(&self) -> Option<f64> {
+        (self.room > 0).then(|| self.entries as f64 / self.room as f64)
+    }
+}
+
 /// What moved between two readings. Same shapes as [`Counters`]; rows without any movement are left out
 /// of the maps.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -153,6 +211,21 @@ pub struct CountersDelta {
     /// By interface name; a daemon that was started anew in between is absent.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub devices: BTreeMap<String, DeviceCounters>,
+    /// By interface name and statistic.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub drivers: BTreeMap<String, BTreeMap<String, u64>>,
+    /// By interrupt number, per core.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub interrupts: BTreeMap<String, Vec<u64>>,
+    /// By name, per core.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub softirqs: BTreeMap<String, Vec<u64>>,
+    /// What was added in between.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub throttling: Option<Throttling>,
+    /// At the later reading: it is no counter.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub conntrack: Option<ConntrackTable>,
     /// Counters that went backwards, vanished or appeared (reset, link recreated, daemon silent): named here as
     /// `section.name`, absent above.
     pub unreliable: Vec<String>,

@@ -52,7 +52,7 @@ impl Counters {
                 DeviceCounters::since,
                 &mut unreliable,
             ),
-            unreliable: Vec::new(),
+            ..CountersDelta::default()
         };
         CountersDelta {
             unreliable,
@@ -133,6 +133,11 @@ fn link(later: &LinkCounters, earlier: &LinkCounters) -> Option<LinkCounters> {
         rx_errors: since(later.rx_errors, earlier.rx_errors)?,
         tx_errors: since(later.tx_errors, earlier.tx_errors)?,
         rx_frame_errors: since(later.rx_frame_errors, earlier.rx_frame_errors)?,
+        rx_missed_errors: since(later.rx_missed_errors, earlier.rx_missed_errors)?,
+        rx_fifo_errors: since(later.rx_fifo_errors, earlier.rx_fifo_errors)?,
+        rx_over_errors: since(later.rx_over_errors, earlier.rx_over_errors)?,
+        rx_crc_errors: since(later.rx_crc_errors, earlier.rx_crc_errors)?,
+        rx_nohandler: since(later.rx_nohandler, earlier.rx_nohandler)?,
     })
 }
 
@@ -404,11 +409,11 @@ mod tests {
     }
 
     prop_compose! {
-        fn any_link()(counts in proptest::array::uniform9(any_count())) -> LinkCounters {
+        fn any_link()(counts in proptest::array::uniform14(any_count())) -> LinkCounters {
             let [rx_bytes, tx_bytes, rx_packets, tx_packets, rx_dropped, tx_dropped, rx_errors, tx_errors,
-                rx_frame_errors] = counts;
+                rx_frame_errors, rx_missed_errors, rx_fifo_errors, rx_over_errors, rx_crc_errors, rx_nohandler] = counts;
             LinkCounters { rx_bytes, tx_bytes, rx_packets, tx_packets, rx_dropped, tx_dropped, rx_errors, tx_errors,
-                rx_frame_errors }
+                rx_frame_errors, rx_missed_errors, rx_fifo_errors, rx_over_errors, rx_crc_errors, rx_nohandler }
         }
     }
 
@@ -445,6 +450,7 @@ mod tests {
                     .map(|(pid, cpu)| (pid, ProcessTime { program: "p".to_owned(), cpu })).collect(),
                 devices: devices.into_iter()
                     .map(|(name, drops)| (name, DeviceCounters { drops, ..DeviceCounters::default() })).collect(),
+                ..Counters::default()
             }
         }
     }

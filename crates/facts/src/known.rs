@@ -30,6 +30,13 @@ impl<T> Known<T> {
     }
 }
 
+/// For records of older versions, which lack the field: nobody read it.
+impl<T> Default for Known<T> {
+    fn default() -> Self {
+        Self::because("it was not read")
+    }
+}
+
 impl<T, E: std::fmt::Display> From<Result<T, E>> for Known<T> {
     fn from(result: Result<T, E>) -> Self {
         match result {

@@ -8,17 +8,22 @@
 //! command lines of other programs.
 
 mod child;
+mod connections;
 mod counters;
 mod delta;
 mod device_statistics;
 mod drivers;
 mod files;
 mod firewall;
+mod firewall_way;
 #[cfg(any(test, feature = "fuzzing"))]
 pub mod fuzzing;
 mod generic_netlink;
+mod hardware;
 mod host;
+mod kernel_wireguard;
 mod known;
+mod link_detail;
 mod links;
 mod model;
 mod netlink;
@@ -37,11 +42,20 @@ mod wireguard;
 mod wireguard_kernel;
 mod wireguard_uapi;
 
+pub use connections::{
+    Connections, ConnectionsWanted, TcpConnection, TcpInfo, TcpListener, TcpProgress,
+};
 pub use counters::*;
 pub use device_statistics::{
     DeviceCounters, DeviceFlow, DeviceOffload, DeviceStatistics, DeviceWorker, WorkerCounters,
 };
+pub use firewall_way::TunnelFilter;
+pub use hardware::{Frequencies, Hardware, NumaNode};
+pub use kernel_wireguard::KernelWireGuard;
 pub use known::Known;
+pub use link_detail::{
+    Channels, Interrupt, LinkDetail, ReceiveQueue, Rings, Spreading, TransmitQueue,
+};
 pub use model::*;
 pub use routes::way_to;
 pub use snapshot::{counters, snapshot};

@@ -131,6 +131,11 @@ pub(crate) fn raw_link(message: LinkMessage) -> RawLink {
                     rx_errors: stats.rx_errors,
                     tx_errors: stats.tx_errors,
                     rx_frame_errors: stats.rx_frame_errors,
+                    rx_missed_errors: stats.rx_missed_errors,
+                    rx_fifo_errors: stats.rx_fifo_errors,
+                    rx_over_errors: stats.rx_over_errors,
+                    rx_crc_errors: stats.rx_crc_errors,
+                    rx_nohandler: stats.rx_nohandler,
                 });
             }
             _ => {}

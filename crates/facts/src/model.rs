@@ -5,7 +5,10 @@ use std::net::{IpAddr, SocketAddr};
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Counters, DeviceStatistics, Known};
+use crate::{
+    Connections, Counters, DeviceStatistics, Hardware, KernelWireGuard, Known, LinkDetail,
+    TunnelFilter,
+};
 
 /// What to look at.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -15,7 +18,7 @@ pub struct Scope {
 }
 
 /// One machine (seen from one network namespace) at one moment.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Facts {
     /// Seconds since the Unix epoch.
     pub taken_at: f64,
@@ -37,10 +40,39 @@ pub struct Facts {
     pub programs: BTreeMap<String, Known<String>>,
     /// The counters at this moment.
     pub counters: Counters,
+    /// What the machine is made of: hypervisor, NUMA nodes, frequencies.
+    #[serde(default)]
+    pub hardware: Hardware,
+    /// Could the kernel carry a WireGuard tunnel itself?
+    #[serde(default)]
+    pub kernel_wireguard: Known<KernelWireGuard>,
+    /// The links the tunnels' outer packets take, in the order they pass them: the interface of the route to an
+    /// endpoint, then those below it (parent of a VLAN, members of a bond). They have their [`Link::detail`].
+    #[serde(default)]
+    pub outer_links: Vec<String>,
+    /// Live TCP connections of this machine's own through its tunnels, and sockets that listen.
+    #[serde(default)]
+    pub connections: Known<Connections>,
+}
+
+impl Facts {
+    /// The link of this name.
+    pub fn link(&self, name: &str) -> Option<&Link> {
+        self.links.iter().find(|link| link.name == name)
+    }
+
+    /// Those outer links that are tunnels themselves: WireGuard inside another VPN.
+    pub fn nested_in(&self) -> Vec<&Link> {
+        self.outer_links
+            .iter()
+            .filter_map(|name| self.link(name))
+            .filter(|link| link.is_tunnel())
+            .collect()
+    }
 }
 
 /// Who and what this machine is.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Host {
     /// `uname -n`.
     pub name: String,
@@ -59,7 +91,7 @@ pub struct Host {
 }
 
 /// The processor.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Cpu {
     /// Model name as the kernel gives it.
     pub model: Known<String>,
@@ -72,7 +104,7 @@ pub struct Cpu {
 }
 
 /// One network link.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Link {
     /// Interface index.
     pub index: u32,
@@ -96,6 +128,54 @@ pub struct Link {
     pub offloads: Known<BTreeMap<String, bool>>,
     /// Transmit queue length in packets.
     pub tx_queue_len: Option<u32>,
+    /// The link below it (`IFLA_LINK`): the card of a VLAN or of an outer tunnel. `None` when there is none, or it
+    /// is in another network namespace; the other end of a `veth` is no link below it.
+    #[serde(default)]
+    pub parent: Option<String>,
+    /// The bridge, bond or VRF it belongs to (`IFLA_MASTER`).
+    #[serde(default)]
+    pub master: Option<String>,
+    /// Forwards IPv4 packets that come in by it (`net.ipv4.conf.NAME.forwarding`).
+    #[serde(default)]
+    pub forwards_ipv4: Option<bool>,
+    /// Forwards IPv6 packets that come in by it (`net.ipv6.conf.NAME.forwarding`).
+    #[serde(default)]
+    pub forwards_ipv6: Option<bool>,
+    /// Queues, rings, interrupts. Read for the tunnels and for [`Facts::outer_links`] alone.
+    #[serde(default)]
+    pub detail: Known<LinkDetail>,
+}
+
+impl Link {
+    /// Does it carry packets inside others? `ppp` does not count: it is most often the way to a provider.
+    pub fn is_tunnel(&self) -> bool {
+        const KINDS: [&str; 18] = [
+            "amt",
+            "erspan",
+            "geneve",
+            "gre",
+            "gretap",
+            "ip6erspan",
+            "ip6gre",
+            "ip6gretap",
+            "ip6tnl",
+            "ipip",
+            "ovpn",
+            "sit",
+            "tun",
+            "vti",
+            "vti6",
+            "vxlan",
+            "wireguard",
+            "xfrm",
+        ];
+        // A `tap` of a virtual machine is a `tun` to the kernel, but belongs to a bridge.
+        self.master.is_none()
+            && self
+                .kind
+                .as_deref()
+                .is_some_and(|kind| KINDS.contains(&kind))
+    }
 }
 
 /// Who carries the tunnel.
@@ -216,4 +296,13 @@ pub struct Firewall {
     pub clamps_mss: bool,
     /// Some chain translates addresses.
     pub translates: bool,
+    /// Some rule looks at or uses connection tracking (`ct …`, address translation, flow tables).
+    #[serde(default)]
+    pub uses_conntrack: bool,
+    /// Names of the flow tables with the interfaces they work on.
+    #[serde(default)]
+    pub flowtables: BTreeMap<String, Vec<String>>,
+    /// By tunnel interface: what the rules mean for its packets.
+    #[serde(default)]
+    pub tunnels: BTreeMap<String, TunnelFilter>,
 }

@@ -48,6 +48,7 @@ pub fn snapshot(scope: &Scope) -> Facts {
                 .unwrap_or_else(|_| Known::because("reading the packet filter failed")),
             programs: programs.join().unwrap_or_default(),
             counters,
+            ..Facts::default()
         }
     })
 }
@@ -103,6 +104,7 @@ fn counters_of(
         qdiscs: named_qdiscs(netlink, raw_links),
         processes: processes::times(),
         devices,
+        ..Counters::default()
     }
 }
 
@@ -162,6 +164,7 @@ fn describe(netlink: &mut Result<Netlink, NetlinkError>, raw_links: Vec<RawLink>
                 Err(reason) => Known::because(reason.clone()),
             },
             tx_queue_len: link.tx_queue_len,
+            ..Link::default()
         })
         .collect()
 }

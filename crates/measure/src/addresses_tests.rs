@@ -37,6 +37,7 @@ fn machine(links: Vec<Link>, tunnels: Vec<Tunnel>, routes: Vec<EndpointRoute>) -
         firewall: Known::because(unknown()),
         programs: BTreeMap::new(),
         counters: Counters::default(),
+        ..Facts::default()
     }
 }
 
@@ -57,6 +58,7 @@ fn link_with(name: &str, addresses: &[&str]) -> Link {
         qdisc: Known::because(unknown),
         offloads: Known::because(unknown),
         tx_queue_len: None,
+        ..Link::default()
     }
 }
 
