@@ -79,6 +79,14 @@ impl Crowd {
         Ok(Self { socket })
     }
 
+    /// The port all of them call from.
+    pub(crate) fn port(&self) -> Result<u16, BenchError> {
+        let address = self.socket.local_addr();
+        address
+            .map(|address| address.port())
+            .map_err(BenchError::system("ask for the crowd's port"))
+    }
+
     /// Lets all of them call, as many at a time as is fair, for no longer than `limit`.
     pub(crate) fn call(
         &self,

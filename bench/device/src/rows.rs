@@ -236,7 +236,7 @@ pub(crate) const ROWS: [Row; 18] = [
     },
     Row {
         name: "udp-1400-clean",
-        about: "UDP packets of 1,400 B at the highest rate of which at most 1 % is lost, found by six halvings of the range it can be in",
+        about: "UDP packets of 1,400 B at the highest rate of which at most 1 % is lost, found by halving the range it can be in",
         kind: Kind::UdpClean { payload: 1_372 },
         cable: Cable::Plain,
         rare: true,
