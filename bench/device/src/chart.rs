@@ -214,6 +214,7 @@ mod tests {
             took: 1.0,
             core_to_core: None,
             figures: Figures::from([(Metric::RttIdle, 0.000_1)]),
+            retried: None,
             error: None,
         });
         let rows: Vec<_> = ROWS

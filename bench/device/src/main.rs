@@ -273,7 +273,12 @@ fn take(bench: &Bench<'_>, step: &Step<'_>) -> Sample {
         .as_secs_f64();
     let begun = Instant::now();
     let core_to_core = placement::core_to_core();
-    let result = bench.sample(step.row, step.implementation, step.round);
+    let sample = || bench.sample(step.row, step.implementation, step.round);
+    // One failure may be chance, as a lost SYN is; two in a row are not.
+    let (result, retried) = match sample() {
+        Err(error) if (bench.goes_on)() => (sample(), Some(error.to_string())),
+        result => (result, None),
+    };
     let (figures, error) = match result {
         Ok(figures) => (figures, None),
         Err(error) => (model::Figures::new(), Some(error.to_string())),
@@ -287,6 +292,7 @@ fn take(bench: &Bench<'_>, step: &Step<'_>) -> Sample {
         took: begun.elapsed().as_secs_f64(),
         core_to_core,
         figures,
+        retried,
         error,
     }
 }
@@ -296,10 +302,12 @@ fn tell(sample: &Sample, step: &Step<'_>, rounds: u32, left: Duration) {
         let value = sample.figures.get(metric)?;
         Some(format!("{} {}", metric.title(), metric.show(*value)))
     });
-    let said = sample.error.as_ref().map_or_else(
-        || shown.take(4).collect::<Vec<_>>().join(", "),
-        |error| format!("failed: {error}"),
-    );
+    let figures = shown.take(4).collect::<Vec<_>>().join(", ");
+    let said = match (&sample.error, &sample.retried) {
+        (Some(error), _) => format!("failed: {error}"),
+        (None, Some(error)) => format!("{figures}; at the second try: {error}"),
+        (None, None) => figures,
+    };
     let minutes = left.as_secs().div_ceil(60);
     eprintln!(
         "{}/{rounds} {:<17} {:<20} {said} ({minutes} min left)",

@@ -157,6 +157,13 @@ fn table(text: &mut String, report: &Report<'_>, row: &Row, summary: &RowSummary
             &references.iter().map(|(_, name)| *name).collect::<Vec<_>>(),
         );
     }
+    for cell in summary.cells.iter().filter(|cell| cell.retried > 0) {
+        let _ = writeln!(
+            text,
+            "\n{}: {} of the samples only at the second try",
+            cell.implementation, cell.retried
+        );
+    }
     for cell in summary.cells.iter().filter(|cell| cell.failed > 0) {
         let why = cell.failure.as_deref().unwrap_or_default();
         let _ = writeln!(
@@ -255,6 +262,7 @@ mod tests {
             took: 1.0,
             core_to_core: Some(120.0),
             figures: Figures::from([(Metric::Rate, rate), (Metric::CpuNear, 1.0)]),
+            retried: None,
             error: None,
         })
         .into();

@@ -23,7 +23,9 @@ pub(crate) struct Sample {
     /// Nanoseconds of a cache line's way to the other core and back, just before it.
     pub(crate) core_to_core: Option<f64>,
     pub(crate) figures: Figures,
-    /// Why it has no figures.
+    /// Why the first try failed.
+    pub(crate) retried: Option<String>,
+    /// Why it has no figures: the second try failed, too.
     pub(crate) error: Option<String>,
 }
 

@@ -28,6 +28,8 @@ pub(crate) struct Cell {
     /// Samples that failed, and why the last one did.
     pub(crate) failed: usize,
     pub(crate) failure: Option<String>,
+    /// Samples that were only had at the second try.
+    pub(crate) retried: usize,
 }
 
 /// A figure over all rounds.
@@ -124,6 +126,10 @@ pub(crate) fn of_row(
                 figures,
                 core_to_core: median(&distances),
                 failed: own.iter().filter(|sample| sample.error.is_some()).count(),
+                retried: own
+                    .iter()
+                    .filter(|sample| sample.error.is_none() && sample.retried.is_some())
+                    .count(),
                 failure: own.iter().rev().find_map(|sample| sample.error.clone()),
             })
         })
@@ -302,6 +308,7 @@ mod tests {
             figures: rate
                 .map(|rate| Figures::from([(Metric::Rate, rate)]))
                 .unwrap_or_default(),
+            retried: None,
             error: rate.is_none().then(|| "no".to_owned()),
         }
     }
