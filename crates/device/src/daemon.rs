@@ -118,7 +118,10 @@ fn wait_ready(child: &mut Child) -> io::Result<bool> {
 
 /// Is the daemon, to its end.
 fn serve(options: &Options) -> Result<(), Failed> {
-    let background = options.detached.then(Background::begin).transpose();
+    let background = options
+        .detached
+        .then(|| Background::begin(options))
+        .transpose();
     logging::start(&options.interface, options.log_level);
     let background =
         background.map_err(|error| failed(&format_args!("leaving the terminal: {error}")))?;
@@ -151,7 +154,7 @@ fn serve(options: &Options) -> Result<(), Failed> {
         log::info!("ready");
         if let Some(background) = background {
             background
-                .ready(options)
+                .ready()
                 .map_err(|error| failed(&format_args!("saying that all is ready: {error}")))?;
         }
         systemd.tell("READY=1");
@@ -239,23 +242,25 @@ fn catch_signals() -> Result<Arc<Bell>, String> {
 
 /// A daemon that was started by [`detach`].
 struct Background {
-    /// Opened early: later no file can be.
+    /// Opened early, as no file can be later.
     nowhere: File,
+    log: logging::Successor,
 }
 
 impl Background {
     /// Leaves the terminal's session and the folder.
-    fn begin() -> io::Result<Self> {
+    fn begin(options: &Options) -> io::Result<Self> {
         rustix::process::setsid()?;
         rustix::process::chdir("/")?;
         Ok(Self {
+            log: logging::Successor::find(options.log_level),
             nowhere: File::options().read(true).write(true).open("/dev/null")?,
         })
     }
 
     /// Tells who waits for us, and lets go of what is theirs.
-    fn ready(self, options: &Options) -> io::Result<()> {
-        if logging::detach(options.log_level) {
+    fn ready(self) -> io::Result<()> {
+        if self.log.take_over() {
             rustix::stdio::dup2_stderr(&self.nowhere)?;
         }
         io::stdout().write_all(READY)?;

@@ -51,22 +51,28 @@ pub fn start(interface: &str, wanted: Option<LogLevel>) {
     std::panic::set_hook(Box::new(|panic| log::error!("{panic}")));
 }
 
-/// Told that the daemon leaves its terminal: goes on in the system's log. False when standard error is still
-/// needed: it is the journal, or the person asked for a level and so wants to see it, as with wireguard-go.
-pub fn detach(wanted: Option<LogLevel>) -> bool {
-    let Some(logger) = LOGGER.get() else {
-        return true;
-    };
-    let mut target = logger.target.locked();
-    if matches!(*target, Target::Journal)
-        || wanted
-            .or_else(level_from_environment)
-            .is_some_and(|level| level != LogLevel::Silent)
-    {
-        return false;
+/// Where a daemon logs once it has left its terminal. Found beforehand, while everything can still be opened.
+pub struct Successor(Option<Target>);
+
+impl Successor {
+    /// The system's log, or none if there is none; but standard error goes on when it is the journal, or when the person
+    /// asked for a level and so wants to see it, as with wireguard-go.
+    pub fn find(wanted: Option<LogLevel>) -> Self {
+        let asked = wanted.or_else(level_from_environment);
+        if stderr_is_journal() || asked.is_some_and(|level| level != LogLevel::Silent) {
+            return Self(None);
+        }
+        Self(Some(syslog().map_or(Target::Nowhere, Target::Syslog)))
     }
-    *target = syslog().map_or(Target::Nowhere, Target::Syslog);
-    true
+
+    /// Logs there from now on. False when standard error is still needed.
+    pub fn take_over(self) -> bool {
+        let (Some(successor), Some(logger)) = (self.0, LOGGER.get()) else {
+            return false;
+        };
+        *logger.target.locked() = successor;
+        true
+    }
 }
 
 /// How much was logged, for the statistics.

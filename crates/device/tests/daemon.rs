@@ -574,3 +574,47 @@ fn the_units_are_sound() {
         .collect();
     assert!(verified.status.success() && ours.is_empty(), "{errors}");
 }
+
+#[test]
+fn a_daemon_logs_to_the_system() {
+    let test = "a_daemon_logs_to_the_system";
+    let Some(namespace) = Namespace::new(test) else {
+        return;
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("log");
+    let socket = UnixDatagram::bind(&path).unwrap();
+    fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(0o666)).unwrap();
+    socket
+        .set_read_timeout(Some(Duration::from_secs(10)))
+        .unwrap();
+    let name = unique();
+    // A /dev of its own, where the system's log is ours.
+    let script = format!(
+        "mount -t tmpfs none /dev && mkdir /dev/net && mknod /dev/net/tun c 10 200 && mknod /dev/null c 1 3 && \
+         ln -s {} /dev/log && exec {PROGRAM} {name}",
+        path.display()
+    );
+    let output = run(namespace
+        .command("unshare")
+        .args(["-m", "sh", "-c", &script])
+        .env_remove("LOG_LEVEL")
+        .env_remove("JOURNAL_STREAM"));
+    if output.errors.contains("mknod") {
+        return skip(test, "no device can be made here");
+    }
+    assert!(output.success, "{}", output.errors);
+    let pid = Running::find(&name).pid;
+    content(namespace.command("ip").args(["link", "del", &name]));
+    let mut bytes = [0; 4096];
+    let mut said = String::new();
+    while !said.contains("deleted") {
+        let count = socket.recv(&mut bytes).unwrap();
+        said = String::from_utf8_lossy(&bytes[..count]).into_owned();
+        assert!(
+            said.starts_with("<30>wirespeed-device[") && said.contains(&format!("]: {name}: ")),
+            "{said}"
+        );
+        assert!(said.contains(&format!("[{pid}]")), "{said}");
+    }
+}

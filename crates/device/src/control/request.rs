@@ -61,6 +61,8 @@ pub enum ReadError {
 /// The requests of one connection, one after the other.
 pub struct Requests<R> {
     input: R,
+    request_limit: Duration,
+    idle_limit: Duration,
     bytes: Zeroizing<Vec<u8>>,
     /// How many of them came from the input.
     filled: usize,
@@ -73,6 +75,8 @@ impl<R: Read> Requests<R> {
     pub fn new(input: R) -> Self {
         Self {
             input,
+            request_limit: REQUEST_LIMIT,
+            idle_limit: IDLE_LIMIT,
             bytes: Zeroizing::new(vec![0; BUFFER_BYTES]),
             filled: 0,
             done: 0,
@@ -109,8 +113,8 @@ impl<R: Read> Requests<R> {
         self.make_room()?;
         loop {
             let in_time = match begun {
-                Some(begun) if begun.elapsed() > REQUEST_LIMIT => Err(ReadError::TimedOut),
-                None if waiting_since.elapsed() > IDLE_LIMIT => Err(ReadError::Idle),
+                Some(begun) if begun.elapsed() > self.request_limit => Err(ReadError::TimedOut),
+                None if waiting_since.elapsed() > self.idle_limit => Err(ReadError::Idle),
                 _ => Ok(()),
             };
             in_time?;
@@ -332,6 +336,38 @@ mod tests {
             all(&bytes, 999).1,
             Some(ReadError::LineTooLong(2))
         ));
+    }
+
+    #[test]
+    fn who_is_silent_or_slow_is_not_waited_for() {
+        /// As a socket does whose reads time out.
+        struct Silent(&'static [u8]);
+        impl Read for Silent {
+            fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+                std::thread::sleep(Duration::from_millis(5));
+                match std::mem::take(&mut self.0) {
+                    b"" => Err(io::ErrorKind::WouldBlock.into()),
+                    bytes => {
+                        into[..bytes.len()].copy_from_slice(bytes);
+                        Ok(bytes.len())
+                    }
+                }
+            }
+        }
+        let error = |said| {
+            let mut requests = Requests::new(Silent(said));
+            requests.request_limit = Duration::from_millis(20);
+            requests.idle_limit = Duration::from_millis(20);
+            loop {
+                if let Err(error) = requests.read_next() {
+                    return error;
+                }
+            }
+        };
+        assert!(matches!(error(b""), ReadError::Idle));
+        assert!(matches!(error(b"get=1\n\n"), ReadError::Idle));
+        assert!(matches!(error(b"get=1\n"), ReadError::TimedOut));
+        assert!(matches!(error(b"get=1\n\ns"), ReadError::TimedOut));
     }
 
     #[test]

@@ -206,7 +206,7 @@ fn peers_come_and_go() {
         assert_eq!(
             answer(&interface, &format!("set=1\n{lines}\n\n")),
             "errno=0\n\n"
-        )
+        );
     };
     let peer = |byte| format!("public_key={}", hex(byte));
     set(&[peer(1), peer(2), peer(3)].join("\n"));
@@ -243,7 +243,7 @@ fn allowed_ips_are_given_moved_and_taken() {
         assert_eq!(
             answer(&interface, &format!("set=1\n{lines}\n\n")),
             "errno=0\n\n"
-        )
+        );
     };
     let allowed = |byte| -> Vec<String> {
         let peer = interface.tunnel().peer(&key(byte)).unwrap();

@@ -231,6 +231,22 @@ fn sixteen_may_talk_and_nobody_stalls_the_others() {
 }
 
 #[test]
+fn who_does_not_read_its_answer_is_left() {
+    let Some(live) = Live::start("who_does_not_read_its_answer_is_left") else {
+        return;
+    };
+    answer(&live.interface, &many_peers(10_000));
+    let mut deaf = UnixStream::connect(live.path()).unwrap();
+    deaf.write_all(b"get=1\n\n").unwrap();
+    let peers = live.content(&["show", "NAME", "peers"], "");
+    assert_eq!(peers.lines().count(), 10_000);
+    std::thread::sleep(Duration::from_secs(7));
+    let mut answer = Vec::new();
+    deaf.read_to_end(&mut answer).unwrap();
+    assert!(!answer.ends_with(b"errno=0\n\n"), "{} B", answer.len());
+}
+
+#[test]
 fn anybody_may_read_statistics() {
     let Some(live) = Live::start("anybody_may_read_statistics") else {
         return;
