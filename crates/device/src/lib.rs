@@ -20,6 +20,7 @@ pub mod offloads;
 pub mod options;
 pub mod sandbox;
 pub mod split;
+pub mod tell;
 pub mod tun;
 pub mod udp;
 

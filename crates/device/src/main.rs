@@ -3,7 +3,13 @@
 use std::process::ExitCode;
 
 use clap::Parser;
+use wirespeed_device::options::Options;
 
 fn main() -> ExitCode {
-    wirespeed_device::daemon::run(&wirespeed_device::options::Options::parse())
+    let options = Options::parse();
+    if options.statistics {
+        wirespeed_device::tell::run(&options.interface)
+    } else {
+        wirespeed_device::daemon::run(&options)
+    }
 }

@@ -58,6 +58,10 @@ pub struct Options {
     #[arg(long, value_parser = FalseyValueParser::new(), env = "WIRESPEED_NO_SANDBOX")]
     pub no_sandbox: bool,
 
+    /// Print what the running device of this name counts, as JSON, and end
+    #[arg(long, conflicts_with_all = ["foreground", "detached"])]
+    pub statistics: bool,
+
     /// Started by the command a person gave: say on standard output when all is ready
     #[arg(long, hide = true)]
     pub detached: bool,
