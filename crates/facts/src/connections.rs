@@ -1,5 +1,6 @@
 //! TCP connections and what the kernel knows of each.
 
+use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
 
 use serde::{Deserialize, Serialize};
@@ -130,20 +131,71 @@ pub struct TcpInfo {
     pub idle_receiving: f64,
 }
 
-/// What one connection did between two readings.
+impl Connections {
+    /// What each connection did since `earlier`: those that were in both lists.
+    pub fn since(&self, earlier: &Self) -> Vec<TcpProgress> {
+        let seconds = self.at - earlier.at;
+        if !(seconds >= 0.0 && seconds.is_finite()) {
+            return Vec::new();
+        }
+        let before: BTreeMap<u64, &TcpConnection> = earlier
+            .wanted
+            .iter()
+            .map(|connection| (connection.cookie, connection))
+            .collect();
+        self.wanted
+            .iter()
+            .filter_map(|now| {
+                let before = before.get(&now.cookie)?;
+                progress(seconds, before, now)
+            })
+            .collect()
+    }
+}
+
+/// `None` when a figure went backwards: then it is not the same connection.
+fn progress(seconds: f64, before: &TcpConnection, now: &TcpConnection) -> Option<TcpProgress> {
+    if (before.local, before.remote) != (now.local, now.remote) {
+        return None;
+    }
+    let (earlier, later) = (&before.info, &now.info);
+    let bytes = |later: Option<u64>, earlier: Option<u64>| match (later, earlier) {
+        (Some(later), Some(earlier)) => later.checked_sub(earlier).map(Some),
+        _ => Some(None),
+    };
+    let time = |later: Option<f64>, earlier: Option<f64>| match (later, earlier) {
+        (Some(later), Some(earlier)) => Some(later - earlier)
+            .filter(|moved| *moved >= 0.0 && moved.is_finite())
+            .map(Some),
+        _ => Some(None),
+    };
+    Some(TcpProgress {
+        seconds,
+        bytes_acked: bytes(later.bytes_acked, earlier.bytes_acked)?,
+        bytes_received: bytes(later.bytes_received, earlier.bytes_received)?,
+        retransmits: later.retransmits.checked_sub(earlier.retransmits)?,
+        bytes_retransmitted: bytes(later.bytes_retransmitted, earlier.bytes_retransmitted)?,
+        busy: time(later.busy, earlier.busy)?,
+        rwnd_limited: time(later.rwnd_limited, earlier.rwnd_limited)?,
+        sndbuf_limited: time(later.sndbuf_limited, earlier.sndbuf_limited)?,
+        now: now.clone(),
+    })
+}
+
+/// What one connection did between two readings. What the kernel does not tell is `None`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct TcpProgress {
     /// Seconds between the readings.
     pub seconds: f64,
     /// Bytes acknowledged in between.
-    pub bytes_acked: u64,
+    pub bytes_acked: Option<u64>,
     /// Bytes received in between.
-    pub bytes_received: u64,
+    pub bytes_received: Option<u64>,
     /// Segments sent again in between.
-    pub retransmits: u64,
-    /// Bytes sent again in between, where the kernel tells.
+    pub retransmits: u32,
+    /// Bytes sent again in between.
     pub bytes_retransmitted: Option<u64>,
-    /// Seconds with data to send; `None` on kernels before 4.10.
+    /// Seconds with data to send (kernel 4.10 and later).
     pub busy: Option<f64>,
     /// Seconds held back by the other end's window.
     pub rwnd_limited: Option<f64>,
@@ -166,4 +218,78 @@ pub struct TcpListener {
     pub backlog: u32,
     /// The process, where it could be found.
     pub holder: Option<SocketHolder>,
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn connection(cookie: u64, info: TcpInfo) -> TcpConnection {
+        TcpConnection {
+            local: "10.0.0.1:5201".parse().unwrap(),
+            remote: "10.0.0.2:40000".parse().unwrap(),
+            inode: 1,
+            cookie,
+            congestion_control: None,
+            receive_queue: 0,
+            send_queue: 0,
+            receive_buffer: None,
+            send_buffer: None,
+            info,
+        }
+    }
+
+    fn at(at: f64, wanted: Vec<TcpConnection>) -> Connections {
+        Connections {
+            at,
+            wanted,
+            ..Connections::default()
+        }
+    }
+
+    #[test]
+    fn only_what_was_there_before_has_progress() {
+        let with = |busy, bytes_acked| TcpInfo {
+            busy: Some(busy),
+            bytes_acked: Some(bytes_acked),
+            ..TcpInfo::default()
+        };
+        let earlier = at(1.0, vec![connection(1, with(0.5, 100))]);
+        let later = at(
+            3.0,
+            vec![connection(1, with(2.25, 1100)), connection(2, with(1.0, 5))],
+        );
+        let progress = later.since(&earlier);
+        assert_eq!(progress.len(), 1);
+        assert_eq!(progress[0].bytes_acked, Some(1000));
+        assert_eq!(progress[0].busy, Some(1.75));
+        assert_eq!(progress[0].rwnd_limited, None);
+        assert!(earlier.since(&later).is_empty());
+    }
+
+    proptest! {
+        #[test]
+        fn nothing_ever_runs_backwards(
+            times in proptest::array::uniform4(proptest::option::of(proptest::num::f64::ANY)),
+            counts in proptest::array::uniform4(proptest::option::of(any::<u64>())),
+            at_times in proptest::array::uniform2(proptest::num::f64::ANY),
+        ) {
+            let info = |half: usize| TcpInfo {
+                busy: times[half],
+                rwnd_limited: times[half + 2],
+                bytes_acked: counts[half],
+                bytes_received: counts[half + 2],
+                ..TcpInfo::default()
+            };
+            let earlier = at(at_times[0], vec![connection(1, info(0))]);
+            let later = at(at_times[1], vec![connection(1, info(1))]);
+            for one in later.since(&earlier) {
+                prop_assert!(one.seconds >= 0.0);
+                prop_assert!(one.busy.is_none_or(|moved| moved >= 0.0));
+                prop_assert!(one.bytes_acked.is_none_or(|moved| moved <= counts[1].unwrap_or(0)));
+            }
+        }
+    }
 }

@@ -9,6 +9,7 @@
 
 mod child;
 mod connections;
+mod core_list;
 mod counters;
 mod delta;
 mod device_statistics;
@@ -37,6 +38,8 @@ mod snapshot;
 mod sock_diag;
 mod softnet;
 mod sysctls;
+mod tcp_info;
+mod tcp_sockets;
 mod tunnels;
 mod wireguard;
 mod wireguard_kernel;
@@ -59,3 +62,4 @@ pub use link_detail::{
 pub use model::*;
 pub use routes::way_to;
 pub use snapshot::{counters, snapshot};
+pub use tcp_sockets::connections;

@@ -175,7 +175,7 @@ fn unix_time() -> f64 {
         .map_or(0.0, |since| since.as_secs_f64())
 }
 
-fn monotonic_time() -> f64 {
+pub(crate) fn monotonic_time() -> f64 {
     let now = clock_gettime(ClockId::Monotonic);
     now.tv_sec as f64 + now.tv_nsec as f64 / 1e9
 }
