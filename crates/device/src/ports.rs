@@ -7,11 +7,16 @@
 use std::io;
 use std::os::fd::BorrowedFd;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, Weak};
+use std::time::Duration;
 
 use crate::lock::Locked;
 use crate::offloads::Offloads;
 use crate::udp::{BindOptions, Sockets, UdpError};
+
+/// How often and how long workers are waited for that still hold a port they were told to give up.
+const RELEASE_TRIES: u32 = 200;
+const RELEASE_PAUSE: Duration = Duration::from_millis(5);
 
 /// The sockets of one worker.
 pub(crate) struct WorkerPorts {
@@ -46,6 +51,8 @@ struct State {
     fwmark: u32,
     up: bool,
     sockets: Vec<Arc<WorkerPorts>>,
+    /// Given up, but a worker may not have let go of them yet.
+    old: Vec<Weak<WorkerPorts>>,
 }
 
 impl Ports {
@@ -81,10 +88,10 @@ impl Ports {
             0 => state.chosen,
             wanted => wanted,
         };
-        let bound = self.bind(wanted, state.fwmark).or_else(|error| {
+        let bound = self.bind(&state, wanted).or_else(|error| {
             // Somebody else has what we had before. Nobody asked for just that one.
             if state.wanted == 0 && wanted != 0 {
-                self.bind(0, state.fwmark)
+                self.bind(&state, 0)
             } else {
                 Err(error)
             }
@@ -112,7 +119,7 @@ impl Ports {
     pub(crate) fn set_port(&self, port: u16) -> io::Result<()> {
         let mut state = self.state.locked();
         if state.up && (state.sockets.is_empty() || port == 0 || port_in_use(&state) != port) {
-            let bound = self.bind(port, state.fwmark).map_err(io::Error::from)?;
+            let bound = self.bind(&state, port).map_err(io::Error::from)?;
             self.install(&mut state, bound);
         }
         state.wanted = port;
@@ -142,11 +149,28 @@ impl Ports {
         if let Some(first) = sockets.first() {
             state.chosen = first.listening.port();
         }
-        state.sockets = sockets;
+        let old = std::mem::replace(&mut state.sockets, sockets);
+        state.old.retain(|old| old.strong_count() > 0);
+        state.old.extend(old.iter().map(Arc::downgrade));
         self.generation.fetch_add(1, Ordering::Release);
     }
 
-    fn bind(&self, port: u16, fwmark: u32) -> Result<Vec<Arc<WorkerPorts>>, UdpError> {
+    /// Binds; waits for our own workers when it is them who still have the port.
+    fn bind(&self, state: &State, port: u16) -> Result<Vec<Arc<WorkerPorts>>, UdpError> {
+        for _ in 0..RELEASE_TRIES {
+            match self.try_bind(port, state.fwmark) {
+                Err(UdpError::PortTaken { .. })
+                    if state.old.iter().any(|old| old.strong_count() > 0) =>
+                {
+                    std::thread::sleep(RELEASE_PAUSE);
+                }
+                bound => return bound,
+            }
+        }
+        self.try_bind(port, state.fwmark)
+    }
+
+    fn try_bind(&self, port: u16, fwmark: u32) -> Result<Vec<Arc<WorkerPorts>>, UdpError> {
         let mut port = port;
         let share_port = self.workers > 1;
         if share_port {

@@ -38,6 +38,10 @@ const LOAD_LASTS: Duration = Duration::from_secs(1);
 /// Messages worked on before timers and events are looked at again.
 const MESSAGES_AT_ONCE: usize = 32;
 
+/// Messages that come faster than this are worked on together: to wake for each of a flood would cost more than it
+/// does to answer them.
+const NAP: Duration = Duration::from_millis(1);
+
 /// `wakes_at` while the thread runs and will look for itself.
 const AWAKE: u64 = 0;
 
@@ -168,10 +172,19 @@ pub(crate) fn run(core: &Core, statistics: &WorkerStatistics) {
         ports: None,
         load_until: None,
     };
+    let mut busy_at = Instant::default();
     while !core.stopping() {
-        thread.turn();
+        let began = clock::now().instant;
+        let messages = thread.turn();
         statistics.waits();
-        core.slow_path.sleep(core);
+        if messages && began.since(busy_at) < NAP * 2 {
+            std::thread::sleep(NAP);
+        } else {
+            core.slow_path.sleep(core);
+        }
+        if messages {
+            busy_at = began;
+        }
     }
 }
 
@@ -184,9 +197,10 @@ struct Thread<'a> {
 }
 
 impl Thread<'_> {
-    /// Does all there is to do.
-    fn turn(&mut self) {
+    /// Does all there is to do; whether there was a message.
+    fn turn(&mut self) -> bool {
         let core = self.core;
+        let mut any = false;
         loop {
             self.ports = core.ports.of_worker(0);
             let now = clock::now();
@@ -209,8 +223,9 @@ impl Thread<'_> {
                 self.send_waiting();
             }
             self.ports = None;
+            any |= more;
             if !more || core.stopping() {
-                return;
+                return any;
             }
         }
     }
@@ -246,7 +261,7 @@ impl Thread<'_> {
     fn event(&self, event: Event) {
         match event {
             Event::HandshakeComplete(peer) => {
-                log::debug!("peer {}: handshake complete", short(&peer))
+                log::debug!("peer {}: handshake complete", short(&peer));
             }
             Event::NoAnswer(peer) => {
                 log::debug!("peer {}: no answer, asking again", short(&peer));
@@ -259,7 +274,7 @@ impl Thread<'_> {
                 short(&peer)
             ),
             Event::KeysWiped(peer) => {
-                log::debug!("peer {}: keys wiped, nothing new was agreed", short(&peer))
+                log::debug!("peer {}: keys wiped, nothing new was agreed", short(&peer));
             }
             _ => {}
         }

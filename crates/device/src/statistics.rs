@@ -253,7 +253,7 @@ mod tests {
         workers[1].lost(Loss::TunWriteFailed, 1_000);
         let drops = drops(|reason| reason as u64, &workers);
         assert_eq!(drops["no-peer"], 1);
-        assert_eq!(drops["tun-write-failed"], 1_109);
+        assert_eq!(drops["tun-write-failed"], 1_100 + Loss::ALL.len());
         assert_eq!(drops["bad-mac1"], 7);
         assert_eq!(
             drops.as_object().unwrap().len(),

@@ -154,11 +154,11 @@ impl Pipeline {
         }
         let (stages, statistics) = (Arc::clone(&self.stages), Arc::clone(&self.sender));
         threads.push(spawn(core, &self.sender, move || {
-            send_all(&stages, &statistics)
+            send_all(&stages, &statistics);
         })?);
         let (stages, statistics) = (Arc::clone(&self.stages), Arc::clone(&self.writer));
         threads.push(spawn(core, &self.writer, move || {
-            write_all(&stages, &statistics)
+            write_all(&stages, &statistics);
         })?);
         let (stages, statistics) = (Arc::clone(&self.stages), Arc::clone(&self.receiver));
         let waiter = self.receiver_waiter;

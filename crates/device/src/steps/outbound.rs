@@ -3,7 +3,7 @@
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
-use wirespeed_protocol::{Outgoing, Peer, PeerId, Sealed, wire};
+use wirespeed_protocol::{Outgoing, Peer, PeerId, RouteCache, Sealed, wire};
 
 use crate::clock;
 use crate::common::Core;
@@ -30,6 +30,7 @@ pub(crate) fn new_batch() -> Outgoing {
 /// frames share a batch: a super-packet of 64 KiB is 47 packets, of which 45 fill a train and two begin the next.
 pub(crate) struct Packer {
     lanes: Vec<Lane>,
+    routes: RouteCache,
     frames: u64,
 }
 
@@ -40,7 +41,7 @@ struct Lane {
     used: usize,
     inner_bytes: usize,
     peer: Option<Arc<Peer>>,
-    /// The inner destination that last led here, so that a flow is routed once a turn.
+    /// The inner destination that last led here, so that a flow needs no look-up.
     destination: Option<IpAddr>,
     /// The frame it was last used for.
     last_frame: u64,
@@ -50,6 +51,7 @@ impl Packer {
     pub(crate) fn new() -> Self {
         Self {
             lanes: Vec::with_capacity(LANES),
+            routes: RouteCache::default(),
             frames: 0,
         }
     }
@@ -117,44 +119,46 @@ impl Packer {
         full: &mut impl FnMut(&Arc<Peer>, &mut Outgoing, usize),
     ) -> Option<&mut Lane> {
         let known = |lane: &Lane| lane.destination == Some(destination);
-        let at = match self.lanes.iter().position(known) {
-            Some(at) => at,
-            None => self.open(core.tunnel.route(destination)?, full),
+        let at = if let Some(at) = self.lanes.iter().position(known) {
+            at
+        } else {
+            let peer = core.tunnel.route_by(&mut self.routes, destination)?;
+            open(&mut self.lanes, peer, full)
         };
         let lane = &mut self.lanes[at];
         lane.destination = Some(destination);
         lane.last_frame = self.frames;
         Some(lane)
     }
+}
 
-    /// The lane of this peer; if it has none a free one, or else the one that was used longest ago.
-    fn open(
-        &mut self,
-        peer: Arc<Peer>,
-        full: &mut impl FnMut(&Arc<Peer>, &mut Outgoing, usize),
-    ) -> usize {
-        let is_ours = |lane: &Lane| lane.peer.as_ref() == Some(&peer);
-        if let Some(at) = self.lanes.iter().position(is_ours) {
-            return at;
-        }
-        let free = self.lanes.iter().position(|lane| lane.peer.is_none());
-        let at = match free {
-            Some(at) => at,
-            None if self.lanes.len() < LANES => {
-                self.lanes.push(Lane::new());
-                self.lanes.len() - 1
-            }
-            None => {
-                let ages = self.lanes.iter().enumerate();
-                ages.min_by_key(|(_, lane)| lane.last_frame)
-                    .map_or(0, |(at, _)| at)
-            }
-        };
-        let lane = &mut self.lanes[at];
-        lane.hand_over(full);
-        lane.peer = Some(peer);
-        at
+/// The lane of this peer; if it has none a free one, or else the one that was used longest ago.
+fn open(
+    lanes: &mut Vec<Lane>,
+    peer: &Arc<Peer>,
+    full: &mut impl FnMut(&Arc<Peer>, &mut Outgoing, usize),
+) -> usize {
+    let is_ours = |lane: &Lane| lane.peer.as_ref() == Some(peer);
+    if let Some(at) = lanes.iter().position(is_ours) {
+        return at;
     }
+    let free = lanes.iter().position(|lane| lane.peer.is_none());
+    let at = match free {
+        Some(at) => at,
+        None if lanes.len() < LANES => {
+            lanes.push(Lane::new());
+            lanes.len() - 1
+        }
+        None => {
+            let ages = lanes.iter().enumerate();
+            ages.min_by_key(|(_, lane)| lane.last_frame)
+                .map_or(0, |(at, _)| at)
+        }
+    };
+    let lane = &mut lanes[at];
+    lane.hand_over(full);
+    lane.peer = Some(Arc::clone(peer));
+    at
 }
 
 impl Lane {
