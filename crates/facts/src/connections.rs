@@ -62,7 +62,7 @@ pub struct TcpConnection {
 
 /// `struct tcp_info`. What older kernels lack is `None`. Times in seconds since the connection began unless said
 /// otherwise, rates in bit/s, sizes in bytes.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct TcpInfo {
     /// Congestion window in segments.

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::{
     CoreTime, Counters, CountersDelta, DeviceCounters, LinkCounters, PeerCounters, ProcessTime,
-    QdiscCounters, Softnet,
+    QdiscCounters, Softnet, Throttling,
 };
 
 /// Processes that a delta names.
@@ -52,7 +52,24 @@ impl Counters {
                 DeviceCounters::since,
                 &mut unreliable,
             ),
-            ..CountersDelta::default()
+            drivers: rows(
+                "drivers",
+                &self.drivers,
+                &earlier.drivers,
+                |later, earlier| appearing(later, earlier, since),
+                &mut unreliable,
+            ),
+            interrupts: interrupts(&self.interrupts, &earlier.interrupts, &mut unreliable),
+            softirqs: rows(
+                "softirqs",
+                &self.softirqs,
+                &earlier.softirqs,
+                |later, earlier| per_core(later, earlier),
+                &mut unreliable,
+            ),
+            throttling: throttling(self.throttling, earlier.throttling, &mut unreliable),
+            conntrack: self.conntrack,
+            unreliable: Vec::new(),
         };
         CountersDelta {
             unreliable,
@@ -139,6 +156,85 @@ fn link(later: &LinkCounters, earlier: &LinkCounters) -> Option<LinkCounters> {
         rx_crc_errors: since(later.rx_crc_errors, earlier.rx_crc_errors)?,
         rx_nohandler: since(later.rx_nohandler, earlier.rx_nohandler)?,
     })
+}
+
+/// Statistics of a driver: those that are zero are hidden, so one that appears counts in full. `None` when one went
+/// backwards or vanished: the driver was reset.
+fn appearing(
+    later: &BTreeMap<String, u64>,
+    earlier: &BTreeMap<String, u64>,
+    moved: impl Fn(u64, u64) -> Option<u64>,
+) -> Option<BTreeMap<String, u64>> {
+    if earlier.keys().any(|name| !later.contains_key(name)) {
+        return None;
+    }
+    let mut delta = BTreeMap::new();
+    for (name, count) in later {
+        let moved = moved(*count, earlier.get(name).copied().unwrap_or(0))?;
+        if moved > 0 {
+            delta.insert(name.clone(), moved);
+        }
+    }
+    Some(delta)
+}
+
+/// Counts per core, 32 bits wide in the kernel; nothing at all when none moved. `None` when cores came or went.
+fn per_core(later: &[u64], earlier: &[u64]) -> Option<Vec<u64>> {
+    if later.len() != earlier.len() {
+        return None;
+    }
+    let moved: Option<Vec<u64>> = later
+        .iter()
+        .zip(earlier)
+        .map(|(later, earlier)| since_32_bits(*later, *earlier))
+        .collect();
+    moved.map(|moved| {
+        if moved.iter().all(|count| *count == 0) {
+            Vec::new()
+        } else {
+            moved
+        }
+    })
+}
+
+/// An interrupt that never came is hidden: one that appears counts in full.
+fn interrupts(
+    later: &BTreeMap<String, Vec<u64>>,
+    earlier: &BTreeMap<String, Vec<u64>>,
+    unreliable: &mut Vec<String>,
+) -> BTreeMap<String, Vec<u64>> {
+    let mut from_zero = earlier.clone();
+    for (number, counts) in later {
+        from_zero
+            .entry(number.clone())
+            .or_insert_with(|| vec![0; counts.len()]);
+    }
+    rows(
+        "interrupts",
+        later,
+        &from_zero,
+        |later, earlier| per_core(later, earlier),
+        unreliable,
+    )
+}
+
+fn throttling(
+    later: Option<Throttling>,
+    earlier: Option<Throttling>,
+    unreliable: &mut Vec<String>,
+) -> Option<Throttling> {
+    let moved = |later: Throttling, earlier: Throttling| {
+        Some(Throttling {
+            core_events: since(later.core_events, earlier.core_events)?,
+            package_events: since(later.package_events, earlier.package_events)?,
+        })
+    };
+    let (later, earlier) = (later?, earlier?);
+    let moved = moved(later, earlier);
+    if moved.is_none() {
+        unreliable.push("throttling".to_owned());
+    }
+    moved
 }
 
 fn peer(later: &PeerCounters, earlier: &PeerCounters) -> Option<PeerCounters> {
@@ -398,6 +494,64 @@ mod tests {
         assert!(with(1, 500).delta(&with(1, 900)).qdiscs.is_empty());
     }
 
+    #[test]
+    fn a_driver_that_was_reset_tells_nothing() {
+        let with = |losses: &[(&str, u64)]| Counters {
+            drivers: map(&[("eth0", map(losses))]),
+            ..Counters::default()
+        };
+        let delta = with(&[("rx_missed", 9), ("rx_fifo", 1)]).delta(&with(&[("rx_missed", 4)]));
+        assert_eq!(
+            delta.drivers,
+            map(&[("eth0", map(&[("rx_missed", 5), ("rx_fifo", 1)]))])
+        );
+        for earlier in [&[("rx_missed", 10)][..], &[("rx_missed", 1), ("gone", 1)]] {
+            let delta = with(&[("rx_missed", 9)]).delta(&with(earlier));
+            assert!(delta.drivers.is_empty());
+            assert_eq!(delta.unreliable, ["drivers.eth0"]);
+        }
+        let silent = with(&[("rx_missed", 9)]).delta(&Counters::default());
+        assert_eq!(silent.unreliable, ["drivers.eth0"]);
+    }
+
+    #[test]
+    fn interrupts_count_per_core_and_a_core_that_came_makes_them_unreliable() {
+        let with = |counts: &[u64]| Counters {
+            interrupts: map(&[("38", counts.to_vec())]),
+            softirqs: map(&[("NET_RX", counts.to_vec())]),
+            ..Counters::default()
+        };
+        let delta = with(&[5, 4]).delta(&with(&[5, u64::from(u32::MAX)]));
+        assert_eq!(delta.interrupts, map(&[("38", vec![0, 5])]));
+        assert_eq!(delta.softirqs, map(&[("NET_RX", vec![0, 5])]));
+        assert!(with(&[5]).delta(&with(&[5])).interrupts.is_empty());
+        let appeared = with(&[5, 4]).delta(&Counters::default());
+        assert_eq!(appeared.interrupts, map(&[("38", vec![5, 4])]));
+        assert_eq!(appeared.unreliable, ["softirqs.NET_RX"]);
+        let more = with(&[5, 4]).delta(&with(&[5]));
+        assert_eq!(more.unreliable, ["interrupts.38", "softirqs.NET_RX"]);
+    }
+
+    #[test]
+    fn heat_is_counted_and_the_table_is_the_later_one() {
+        let with = |core_events, entries| Counters {
+            throttling: Some(Throttling {
+                core_events,
+                package_events: 0,
+            }),
+            conntrack: Some(crate::ConntrackTable { entries, room: 100 }),
+            ..Counters::default()
+        };
+        let delta = with(5, 90).delta(&with(2, 95));
+        assert_eq!(delta.throttling.map(|events| events.core_events), Some(3));
+        assert_eq!(delta.conntrack.and_then(|table| table.fill()), Some(0.9));
+        let back = with(2, 90).delta(&with(5, 95));
+        assert_eq!(
+            (back.throttling, back.unreliable),
+            (None, vec!["throttling".to_owned()])
+        );
+    }
+
     fn names<T: std::fmt::Debug>(
         row: impl Strategy<Value = T>,
     ) -> impl Strategy<Value = BTreeMap<String, T>> {
@@ -436,9 +590,14 @@ mod tests {
             qdiscs in names((any_count(), any_count(), any_count())),
             processes in names(proptest::num::f64::ANY),
             devices in names(names(any_count())),
+            drivers in names(names(any_count())),
+            interrupts in names(proptest::collection::vec(any_count(), 0..3)),
+            softirqs in names(proptest::collection::vec(any_count(), 0..3)),
+            throttling in proptest::option::of((any_count(), any_count())),
         ) -> Counters {
             Counters {
-                at, cores, protocols, links, socket_drops,
+                at, cores, protocols, links, socket_drops, drivers, interrupts, softirqs,
+                throttling: throttling.map(|(core_events, package_events)| Throttling { core_events, package_events }),
                 softnet: softnet.into_iter()
                     .map(|(processed, dropped, time_squeeze)| Softnet { processed, dropped, time_squeeze }).collect(),
                 peers: peers.into_iter()
@@ -486,6 +645,7 @@ mod tests {
             let nothing = CountersDelta {
                 cores: vec![CoreTime::default(); counters.cores.len()],
                 softnet: vec![Softnet::default(); counters.softnet.len()],
+                throttling: counters.throttling.map(|_| Throttling::default()),
                 ..CountersDelta::default()
             };
             prop_assert_eq!(delta, nothing);

@@ -12,10 +12,9 @@ pub(crate) fn driver(link: &RawLink) -> Known<String> {
     if let Some(kind) = &link.kind {
         return Known::Value(kind.clone());
     }
-    let directory = PathBuf::from("/sys/class/net").join(&link.name);
-    if !is_same_link(&directory, link) {
-        return Known::because("/sys does not show this network namespace");
-    }
+    let Some(directory) = directory(link) else {
+        return Known::because(NOT_SHOWN);
+    };
     match fs::read_link(directory.join("device/driver")) {
         Ok(target) => match target.file_name().and_then(|name| name.to_str()) {
             Some(name) => Known::Value(name.to_owned()),
@@ -23,6 +22,15 @@ pub(crate) fn driver(link: &RawLink) -> Known<String> {
         },
         Err(_) => Known::because("the kernel names no driver for it"),
     }
+}
+
+/// Why [`directory`] is none.
+pub(crate) const NOT_SHOWN: &str = "/sys does not show this network namespace";
+
+/// What `/sys` shows of a link, if it shows this one.
+pub(crate) fn directory(link: &RawLink) -> Option<PathBuf> {
+    let directory = PathBuf::from("/sys/class/net").join(&link.name);
+    is_same_link(&directory, link).then_some(directory)
 }
 
 /// `/sys` shows the network namespace in which it was mounted, which need not be the caller's: only a link of the

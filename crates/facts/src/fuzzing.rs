@@ -161,7 +161,8 @@ pub fn proc(text: &[u8]) {
     proc_net::add_snmp6(&text, &mut counters);
     proc_net::add_conntrack(&text, &mut counters);
     travels(&counters);
-    let cores = proc_stat::parse(&text, 100.0);
+    let (numbers, cores) = proc_stat::parse(&text, 100.0);
+    assert_eq!(numbers.len(), cores.len());
     assert!(
         cores
             .iter()

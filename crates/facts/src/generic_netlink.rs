@@ -43,6 +43,12 @@ impl Family {
             })
     }
 
+    /// Names the subject of the next requests.
+    pub(crate) fn about(&mut self, what: &'static str) -> &mut Self {
+        self.netlink.about(what);
+        self
+    }
+
     /// Asks the family for one thing.
     pub(crate) fn get<F>(&mut self, request: F) -> Result<F, NetlinkError>
     where

@@ -24,6 +24,14 @@ impl<T> Known<T> {
         }
     }
 
+    /// What `change` makes of the value, if it is known.
+    pub fn map<U>(self, change: impl FnOnce(T) -> U) -> Known<U> {
+        match self {
+            Self::Value(value) => Known::Value(change(value)),
+            Self::Unknown(reason) => Known::Unknown(reason),
+        }
+    }
+
     /// An unknown value with its reason.
     pub fn because(reason: impl Into<String>) -> Self {
         Self::Unknown(reason.into())

@@ -1,8 +1,14 @@
 //! Queues, rings and interrupts of a link.
 
+use std::fs;
+use std::path::{Path, PathBuf};
+
 use serde::{Deserialize, Serialize};
 
-use crate::Known;
+use crate::driver_statistics::DriverStatistics;
+use crate::links::RawLink;
+use crate::offloads::Ethtool;
+use crate::{Known, core_list, drivers, files, interrupts};
 
 /// What is behind a link.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -100,4 +106,137 @@ pub struct Interrupt {
     pub effective: Vec<u32>,
     /// NUMA node of its device.
     pub node: Option<u32>,
+}
+
+/// Most queues that are looked at.
+const MOST_QUEUES: usize = 256;
+
+/// Looks behind a link. `statistics` is what its driver counts, where it was asked.
+pub(crate) fn read(
+    link: &RawLink,
+    ethtool: &mut Result<Ethtool, String>,
+    statistics: Option<&Result<DriverStatistics, String>>,
+) -> LinkDetail {
+    let mut detail = match drivers::directory(link) {
+        Some(directory) => from_sys(&directory),
+        None => LinkDetail {
+            numa_node: Known::because(drivers::NOT_SHOWN),
+            threaded: Known::because(drivers::NOT_SHOWN),
+            receive_queues: Known::because(drivers::NOT_SHOWN),
+            transmit_queues: Known::because(drivers::NOT_SHOWN),
+            interrupts: Known::because(drivers::NOT_SHOWN),
+            ..LinkDetail::default()
+        },
+    };
+    match ethtool {
+        Ok(ethtool) => {
+            detail.rings = ethtool.rings(link.index).into();
+            detail.channels = ethtool.channels(link.index).into();
+            detail.spreading = ethtool.spreading(link.index, &link.name).into();
+        }
+        Err(reason) => {
+            detail.rings = Known::because(reason.clone());
+            detail.channels = Known::because(reason.clone());
+            detail.spreading = Known::because(reason.clone());
+        }
+    }
+    detail.driver_statistics = match statistics {
+        Some(Ok(statistics)) => Known::Value(statistics.all),
+        Some(Err(reason)) => Known::because(reason.clone()),
+        None => Known::because("it has no card of its own"),
+    };
+    detail
+}
+
+fn from_sys(directory: &Path) -> LinkDetail {
+    let device = directory.join("device");
+    LinkDetail {
+        numa_node: Known::Value(numa_node(&device)),
+        threaded: files::line(directory.join("threaded"))
+            .map(|threaded| threaded != "0")
+            .into(),
+        receive_queues: queues(directory, "rx-").map(|queues| {
+            let read = |queue: PathBuf| ReceiveQueue {
+                rps_cores: cores(&queue.join("rps_cpus")),
+                rps_flows: files::line(queue.join("rps_flow_cnt"))
+                    .ok()
+                    .and_then(|flows| flows.parse().ok())
+                    .unwrap_or(0),
+            };
+            queues.into_iter().map(read).collect()
+        }),
+        transmit_queues: queues(directory, "tx-").map(|queues| {
+            let read = |queue: PathBuf| TransmitQueue {
+                xps_cores: cores(&queue.join("xps_cpus")),
+            };
+            queues.into_iter().map(read).collect()
+        }),
+        interrupts: Known::Value(
+            interrupts::of_device(&device)
+                .into_iter()
+                .map(interrupts::describe)
+                .collect(),
+        ),
+        ..LinkDetail::default()
+    }
+}
+
+/// A virtio device has none of its own: its PCI parent has. -1 is none.
+fn numa_node(device: &Path) -> Option<u32> {
+    let device = fs::canonicalize(device).ok()?;
+    device
+        .ancestors()
+        .take(2)
+        .find_map(|level| files::line(level.join("numa_node")).ok())
+        .and_then(|node| node.parse().ok())
+}
+
+/// Directories of the queues with this prefix, by their number.
+fn queues(directory: &Path, prefix: &str) -> Known<Vec<PathBuf>> {
+    let directory = directory.join("queues");
+    let entries = match fs::read_dir(&directory) {
+        Ok(entries) => entries,
+        Err(error) => {
+            return Known::because(format!("could not read {}: {error}", directory.display()));
+        }
+    };
+    let mut queues: Vec<(usize, PathBuf)> = entries
+        .flatten()
+        .filter_map(|entry| {
+            let name = entry.file_name();
+            let number = name.to_str()?.strip_prefix(prefix)?.parse().ok()?;
+            Some((number, entry.path()))
+        })
+        .collect();
+    queues.sort_unstable();
+    queues.truncate(MOST_QUEUES);
+    Known::Value(queues.into_iter().map(|(_, queue)| queue).collect())
+}
+
+fn cores(mask: &Path) -> Vec<u32> {
+    files::text(mask)
+        .map(|mask| core_list::mask(&mask))
+        .unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_loopback_has_a_queue_and_no_card() {
+        let mut netlink = crate::links::open().unwrap();
+        let links = crate::links::links(&mut netlink).unwrap();
+        let loopback = links.iter().find(|link| link.name == "lo").unwrap();
+        let mut ethtool = Ethtool::open().map_err(|error| error.to_string());
+        let detail = read(loopback, &mut ethtool, None);
+        assert_eq!(detail.receive_queues.value().map(Vec::len), Some(1));
+        assert_eq!(detail.numa_node, Known::Value(None));
+        assert_eq!(detail.interrupts, Known::Value(Vec::new()));
+        assert_eq!(detail.driver_statistics.value(), None);
+        let Known::Unknown(reason) = &detail.rings else {
+            panic!("{detail:?}");
+        };
+        assert!(reason.contains("its ring sizes"), "{reason}");
+    }
 }

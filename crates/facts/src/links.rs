@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 
 use netlink_packet_route::RouteNetlinkMessage;
 use netlink_packet_route::address::{AddressAttribute, AddressMessage};
-use netlink_packet_route::link::{LinkAttribute, LinkFlags, LinkInfo, LinkMessage};
+use netlink_packet_route::link::{
+    AfSpecInet, AfSpecInet6, AfSpecUnspec, LinkAttribute, LinkFlags, LinkInfo, LinkMessage,
+};
 use netlink_packet_route::tc::{TcAttribute, TcHandle, TcMessage, TcStats2};
 use netlink_sys::protocols::NETLINK_ROUTE;
 
@@ -24,6 +26,12 @@ pub(crate) struct RawLink {
     pub(crate) qdisc: Option<String>,
     pub(crate) tx_queue_len: Option<u32>,
     pub(crate) counters: Option<LinkCounters>,
+    /// Index of the link below it, when that is in the same network namespace.
+    pub(crate) parent: Option<u32>,
+    /// Index of its bridge, bond or VRF.
+    pub(crate) master: Option<u32>,
+    pub(crate) forwards_ipv4: Option<bool>,
+    pub(crate) forwards_ipv6: Option<bool>,
 }
 
 /// A socket for the questions of this file and of `routes`.
@@ -107,8 +115,13 @@ pub(crate) fn raw_link(message: LinkMessage) -> RawLink {
         up: message.header.flags.contains(LinkFlags::Up),
         ..RawLink::default()
     };
+    let mut parent_elsewhere = false;
     for attribute in message.attributes {
         match attribute {
+            LinkAttribute::Link(index) => link.parent = Some(index),
+            LinkAttribute::LinkNetNsId(_) => parent_elsewhere = true,
+            LinkAttribute::Controller(index) => link.master = Some(index),
+            LinkAttribute::AfSpecUnspec(families) => take_forwarding(&families, &mut link),
             LinkAttribute::IfName(name) => link.name = name,
             LinkAttribute::Mtu(mtu) => link.mtu = mtu,
             LinkAttribute::Address(address) => link.address = address,
@@ -141,7 +154,32 @@ pub(crate) fn raw_link(message: LinkMessage) -> RawLink {
             _ => {}
         }
     }
+    // What the kernel names below a veth is its other end.
+    let is_veth = link.kind.as_deref() == Some("veth");
+    link.parent = link
+        .parent
+        .filter(|index| *index != 0 && *index != link.index && !parent_elsewhere && !is_veth);
     link
+}
+
+fn take_forwarding(families: &[AfSpecUnspec], link: &mut RawLink) {
+    for family in families {
+        match family {
+            AfSpecUnspec::Inet(settings) => {
+                link.forwards_ipv4 = settings.iter().find_map(|setting| match setting {
+                    AfSpecInet::DevConf(conf) => Some(conf.forwarding != 0),
+                    _ => None,
+                });
+            }
+            AfSpecUnspec::Inet6(settings) => {
+                link.forwards_ipv6 = settings.iter().find_map(|setting| match setting {
+                    AfSpecInet6::DevConf(conf) => Some(conf.forwarding != 0),
+                    _ => None,
+                });
+            }
+            _ => {}
+        }
+    }
 }
 
 pub(crate) fn qdisc_counters(message: &TcMessage) -> Option<QdiscCounters> {
@@ -170,7 +208,9 @@ mod tests {
         let mut netlink = open().unwrap();
         let all = links(&mut netlink).unwrap();
         let loopback = all.iter().find(|link| link.name == "lo").unwrap();
-        assert_eq!(loopback.kind, None);
+        assert_eq!((loopback.kind.as_deref(), loopback.parent), (None, None));
+        let forwards = std::fs::read_to_string("/proc/sys/net/ipv4/conf/lo/forwarding").unwrap();
+        assert_eq!(loopback.forwards_ipv4, Some(forwards.trim() == "1"));
         assert!(loopback.counters.is_some());
         let addresses = addresses(&mut netlink).unwrap();
         if loopback.up {

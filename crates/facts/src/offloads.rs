@@ -50,8 +50,18 @@ impl Ethtool {
     /// Features of a link to on/off. Asked link by link: with their names they are too long for the kernel's
     /// listing of all links.
     pub(crate) fn features(&mut self, index: u32) -> Result<BTreeMap<String, bool>, NetlinkError> {
-        let request = request(ETHTOOL_MSG_FEATURES_GET, Some(index));
-        Ok(features(&self.family.get(request)?))
+        self.ask("its features", ETHTOOL_MSG_FEATURES_GET, index)
+            .map(|answer| features(&answer))
+    }
+
+    /// One question about one link; `what` names it in errors.
+    pub(crate) fn ask(
+        &mut self,
+        what: &'static str,
+        command: u8,
+        index: u32,
+    ) -> Result<Undecoded, NetlinkError> {
+        self.family.about(what).get(request(command, Some(index)))
     }
 }
 

@@ -54,6 +54,15 @@ pub fn way_to(to: IpAddr, mark: u32) -> EndpointRoute {
     })
 }
 
+/// Index of the interface packets to `to` with the firewall mark `mark` would leave by now.
+pub(crate) fn interface(netlink: &mut Netlink, to: IpAddr, mark: u32) -> Option<u32> {
+    let attributes = ask(netlink, to, mark, RouteFlags::empty()).ok()?;
+    attributes.iter().find_map(|attribute| match attribute {
+        RouteAttribute::Oif(index) => Some(*index),
+        _ => None,
+    })
+}
+
 fn first_single_address(prefixes: &[String]) -> Option<IpAddr> {
     prefixes.iter().find_map(|prefix| {
         let (address, length) = prefix.split_once('/')?;

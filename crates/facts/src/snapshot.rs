@@ -1,18 +1,23 @@
 //! Everything once: the snapshot, and the cheap reading of counters.
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::thread;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use rustix::time::{ClockId, clock_gettime};
 
+use crate::driver_statistics::DriverStatistics;
 use crate::links::RawLink;
 use crate::netlink::{Netlink, NetlinkError};
 use crate::offloads::Ethtool;
+use crate::processes::Descriptors;
 use crate::tunnels::Reading;
 use crate::{
-    Counters, Facts, Known, Link, PeerCounters, QdiscCounters, Scope, drivers, firewall, host,
-    links, proc_net, proc_stat, processes, programs, routes, softnet, sysctls, tunnels,
+    Connections, ConnectionsWanted, Counters, Facts, Known, Link, PeerCounters, QdiscCounters,
+    Scope, Tunnel, driver_statistics, drivers, firewall, hardware, host, interrupts,
+    kernel_wireguard, link_detail, links, outer_links, proc_net, proc_stat, processes, programs,
+    routes, softnet, sysctls, tcp_sockets, throttling, tunnels,
 };
 
 /// Reads everything once, in the calling thread's network namespace.
@@ -29,17 +34,30 @@ pub fn snapshot(scope: &Scope) -> Facts {
         let mut netlink = links::open();
         let raw_links = all_links(&mut netlink);
         let readings = tunnels::read(scope, &raw_links, now);
-        let counters = counters_of(&mut netlink, &raw_links, &readings);
-        let tunnels = tunnels::describe(readings);
+        let seen = counters_of(&mut netlink, &raw_links, &readings);
+        let counters = seen.counters;
+        let descriptors = if readings.is_empty() {
+            Descriptors::default()
+        } else {
+            Descriptors::read()
+        };
+        let tunnels = tunnels::describe(readings, &descriptors);
         let routes = netlink.as_mut().map_or_else(
             |_| Vec::new(),
             |netlink| routes::of_tunnels(netlink, &tunnels, &raw_links),
         );
+        let host = host::host();
+        let cpu = host::cpu(counters.cores.len());
+        let links = describe(&mut netlink, &raw_links, &tunnels, &seen.way, &seen.drivers);
         Facts {
             taken_at: now,
-            host: host::host(),
-            cpu: host::cpu(counters.cores.len()),
-            links: describe(&mut netlink, raw_links),
+            hardware: hardware::read(&cpu.flags, &counters.processes),
+            kernel_wireguard: kernel_wireguard::read(&host.kernel),
+            connections: connections_through(&tunnels, &links, &descriptors),
+            outer_links: named(&seen.way, &raw_links),
+            host,
+            cpu,
+            links,
             sysctls: sysctls::all(),
             routes,
             tunnels,
@@ -48,25 +66,32 @@ pub fn snapshot(scope: &Scope) -> Facts {
                 .unwrap_or_else(|_| Known::because("reading the packet filter failed")),
             programs: programs.join().unwrap_or_default(),
             counters,
-            ..Facts::default()
         }
     })
 }
 
-/// Reads the counters, in the calling thread's network namespace. Takes a few milliseconds and starts no program;
-/// a section that cannot be read is empty.
+/// Reads the counters, in the calling thread's network namespace. Takes a few milliseconds, and starts no program
+/// but `ethtool` where an outer link is a card; a section that cannot be read is empty.
 pub fn counters(scope: &Scope) -> Counters {
     let mut netlink = links::open();
     let raw_links = all_links(&mut netlink);
     let readings = tunnels::read(scope, &raw_links, unix_time());
-    counters_of(&mut netlink, &raw_links, &readings)
+    counters_of(&mut netlink, &raw_links, &readings).counters
+}
+
+/// The counters, and what had to be found out for them.
+struct Seen {
+    counters: Counters,
+    /// Indices of the outer links.
+    way: Vec<u32>,
+    drivers: BTreeMap<String, Result<DriverStatistics, String>>,
 }
 
 fn counters_of(
     netlink: &mut Result<Netlink, NetlinkError>,
     raw_links: &[RawLink],
     readings: &[Reading],
-) -> Counters {
+) -> Seen {
     let mut peers: BTreeMap<String, PeerCounters> = BTreeMap::new();
     let mut socket_drops = BTreeMap::new();
     let devices = readings
@@ -90,9 +115,30 @@ fn counters_of(
             socket_drops.insert(socket.inode.to_string(), socket.drops.into());
         }
     }
-    Counters {
+    let way = netlink.as_mut().map_or_else(
+        |_| Vec::new(),
+        |netlink| outer_links::of_tunnels(netlink, readings, raw_links),
+    );
+    let cards: Vec<PathBuf> = raw_links
+        .iter()
+        .filter(|link| way.contains(&link.index) && link.kind.is_none())
+        .filter_map(drivers::directory)
+        .filter(|directory| directory.join("device").exists())
+        .collect();
+    let drivers = driver_statistics::of_links(
+        cards
+            .iter()
+            .filter_map(|directory| Some(directory.file_name()?.to_str()?.to_owned()))
+            .collect(),
+    );
+    let (online, cores) = proc_stat::cores();
+    let irqs: Vec<u32> = cards
+        .iter()
+        .flat_map(|directory| interrupts::of_device(&directory.join("device")))
+        .collect();
+    let counters = Counters {
         at: monotonic_time(),
-        cores: proc_stat::cores(),
+        cores,
         protocols: proc_net::protocols(),
         softnet: softnet::rows(),
         links: raw_links
@@ -104,8 +150,58 @@ fn counters_of(
         qdiscs: named_qdiscs(netlink, raw_links),
         processes: processes::times(),
         devices,
-        ..Counters::default()
+        drivers: drivers
+            .iter()
+            .filter_map(|(name, read)| Some((name.clone(), read.as_ref().ok()?.losses.clone())))
+            .collect(),
+        interrupts: interrupts::counts(&irqs, &online),
+        softirqs: interrupts::softirqs(&online),
+        throttling: throttling::read(&online),
+        conntrack: sysctls::conntrack_table(),
+    };
+    Seen {
+        counters,
+        way,
+        drivers,
     }
+}
+
+/// Those of the tunnels' own addresses, and those to addresses behind their peers.
+fn connections_through(
+    tunnels: &[Tunnel],
+    links: &[Link],
+    descriptors: &Descriptors,
+) -> Known<Connections> {
+    let own = links
+        .iter()
+        .filter(|link| tunnels.iter().any(|tunnel| tunnel.name == link.name))
+        .flat_map(|link| &link.addresses)
+        .filter_map(|address| address.split('/').next()?.parse().ok());
+    let peers = tunnels
+        .iter()
+        .filter_map(|tunnel| tunnel.peers.value())
+        .flatten();
+    let mut connections = tcp_sockets::connections(&ConnectionsWanted {
+        local: own.collect(),
+        remote: peers
+            .flat_map(|peer| peer.allowed_ips.iter().cloned())
+            .collect(),
+        ports: Vec::new(),
+    });
+    if let Known::Value(found) = &mut connections {
+        for listener in &mut found.listeners {
+            listener.holder = descriptors.holder(listener.inode);
+        }
+    }
+    connections
+}
+
+fn named(indices: &[u32], links: &[RawLink]) -> Vec<String> {
+    indices
+        .iter()
+        .filter_map(|index| links.iter().find(|link| link.index == *index))
+        .map(|link| link.name.clone())
+        .collect()
 }
 
 fn all_links(netlink: &mut Result<Netlink, NetlinkError>) -> Vec<RawLink> {
@@ -131,20 +227,30 @@ fn named_qdiscs(
         .collect()
 }
 
-fn describe(netlink: &mut Result<Netlink, NetlinkError>, raw_links: Vec<RawLink>) -> Vec<Link> {
+fn describe(
+    netlink: &mut Result<Netlink, NetlinkError>,
+    raw_links: &[RawLink],
+    tunnels: &[Tunnel],
+    way: &[u32],
+    drivers: &BTreeMap<String, Result<DriverStatistics, String>>,
+) -> Vec<Link> {
     let mut addresses = netlink
         .as_mut()
         .ok()
         .and_then(|netlink| links::addresses(netlink).ok())
         .unwrap_or_default();
     let mut ethtool = Ethtool::open().map_err(|error| error.to_string());
+    let name_of = |index: Option<u32>| {
+        let link = raw_links.iter().find(|link| Some(link.index) == index)?;
+        Some(link.name.clone())
+    };
     raw_links
-        .into_iter()
+        .iter()
         .map(|link| Link {
             index: link.index,
-            driver: drivers::driver(&link),
-            name: link.name,
-            kind: link.kind,
+            driver: drivers::driver(link),
+            name: link.name.clone(),
+            kind: link.kind.clone(),
             up: link.up,
             mtu: link.mtu,
             speed: match &ethtool {
@@ -157,6 +263,7 @@ fn describe(netlink: &mut Result<Netlink, NetlinkError>, raw_links: Vec<RawLink>
             addresses: addresses.remove(&link.index).unwrap_or_default(),
             qdisc: link
                 .qdisc
+                .clone()
                 .ok_or("the kernel names no queueing discipline for it")
                 .into(),
             offloads: match &mut ethtool {
@@ -164,7 +271,21 @@ fn describe(netlink: &mut Result<Netlink, NetlinkError>, raw_links: Vec<RawLink>
                 Err(reason) => Known::because(reason.clone()),
             },
             tx_queue_len: link.tx_queue_len,
-            ..Link::default()
+            parent: name_of(link.parent),
+            master: name_of(link.master),
+            forwards_ipv4: link.forwards_ipv4,
+            forwards_ipv6: link.forwards_ipv6,
+            detail: if way.contains(&link.index)
+                || tunnels.iter().any(|tunnel| tunnel.name == link.name)
+            {
+                Known::Value(link_detail::read(
+                    link,
+                    &mut ethtool,
+                    drivers.get(&link.name),
+                ))
+            } else {
+                Known::because("it is neither a tunnel nor on the way to a peer")
+            },
         })
         .collect()
 }

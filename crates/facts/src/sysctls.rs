@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 use std::io;
 use std::path::PathBuf;
 
-use crate::{Known, files};
+use crate::{ConntrackTable, Known, files};
 
 /// Names as in `sysctl(8)`.
-const NAMES: [&str; 52] = [
+const NAMES: [&str; 55] = [
     "net.core.default_qdisc",
     "net.core.dev_weight",
     "net.core.netdev_budget",
@@ -22,9 +22,11 @@ const NAMES: [&str; 52] = [
     "net.core.wmem_max",
     "net.ipv4.conf.all.rp_filter",
     "net.ipv4.ip_forward",
+    "net.ipv4.ip_local_port_range",
     "net.ipv4.ip_no_pmtu_disc",
     "net.ipv4.route.min_pmtu",
     "net.ipv4.route.mtu_expires",
+    "net.ipv4.tcp_abort_on_overflow",
     "net.ipv4.tcp_allowed_congestion_control",
     "net.ipv4.tcp_available_congestion_control",
     "net.ipv4.tcp_base_mss",
@@ -42,6 +44,7 @@ const NAMES: [&str; 52] = [
     "net.ipv4.tcp_rmem",
     "net.ipv4.tcp_sack",
     "net.ipv4.tcp_slow_start_after_idle",
+    "net.ipv4.tcp_syncookies",
     "net.ipv4.tcp_timestamps",
     "net.ipv4.tcp_window_scaling",
     "net.ipv4.tcp_wmem",
@@ -68,6 +71,18 @@ pub(crate) fn all() -> BTreeMap<String, Known<String>> {
         .iter()
         .map(|name| ((*name).to_owned(), read(name)))
         .collect()
+}
+
+/// How full the connection tracking table is; `None` where the kernel has none.
+pub(crate) fn conntrack_table() -> Option<ConntrackTable> {
+    let number = |name: &str| -> Option<u64> {
+        let path = PathBuf::from("/proc/sys/net/netfilter").join(name);
+        files::line(path).ok()?.parse().ok()
+    };
+    Some(ConntrackTable {
+        entries: number("nf_conntrack_count")?,
+        room: number("nf_conntrack_max")?,
+    })
 }
 
 fn read(name: &str) -> Known<String> {

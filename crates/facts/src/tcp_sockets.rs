@@ -36,7 +36,7 @@ fn read(wanted: &ConnectionsWanted) -> Result<Connections, NetlinkError> {
         ..Connections::default()
     };
     let info = ExtensionFlags::INFO | ExtensionFlags::CONG | ExtensionFlags::SKMEMINFO;
-    for socket in dump(&mut netlink, StateFlags::ESTABLISHED, info)? {
+    for socket in dump(&mut netlink, &StateFlags::ESTABLISHED, &info)? {
         found.established += 1;
         if let Some(connection) = connection(&socket)
             && filter.wants(&connection)
@@ -52,7 +52,7 @@ fn read(wanted: &ConnectionsWanted) -> Result<Connections, NetlinkError> {
     found.left_out = found.wanted.len().saturating_sub(MOST);
     found.wanted.truncate(MOST);
 
-    found.listeners = dump(&mut netlink, StateFlags::LISTEN, ExtensionFlags::empty())?
+    found.listeners = dump(&mut netlink, &StateFlags::LISTEN, &ExtensionFlags::empty())?
         .iter()
         .map(listener)
         .collect();
@@ -66,8 +66,8 @@ fn read(wanted: &ConnectionsWanted) -> Result<Connections, NetlinkError> {
 
 fn dump(
     netlink: &mut Netlink,
-    states: StateFlags,
-    extensions: ExtensionFlags,
+    states: &StateFlags,
+    extensions: &ExtensionFlags,
 ) -> Result<Vec<InetResponse>, NetlinkError> {
     let mut sockets = Vec::new();
     for (family, socket_id) in [

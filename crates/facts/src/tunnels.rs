@@ -106,14 +106,10 @@ pub(crate) fn sockets(reading: &Reading) -> Known<Vec<UdpSocket>> {
 }
 
 /// Completes the readings: processes, sockets, holders.
-pub(crate) fn describe(readings: Vec<Reading>) -> Vec<Tunnel> {
-    if readings.is_empty() {
-        return Vec::new();
-    }
-    let descriptors = Descriptors::read();
+pub(crate) fn describe(readings: Vec<Reading>, descriptors: &Descriptors) -> Vec<Tunnel> {
     readings
         .into_iter()
-        .map(|reading| tunnel(reading, &descriptors))
+        .map(|reading| tunnel(reading, descriptors))
         .collect()
 }
 

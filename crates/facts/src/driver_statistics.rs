@@ -1,0 +1,197 @@
+//! What a card's driver counts under names of its own, by `ethtool -S`.
+//!
+//! The kernel tells these values only by an ioctl, and ethtool has no JSON form for them: this is the one place where
+//! a program's plain output is read. It is read strictly: a line that is not understood refuses the whole.
+
+use std::collections::BTreeMap;
+use std::thread;
+use std::time::Duration;
+
+use crate::child;
+
+const TIME_LIMIT: Duration = Duration::from_secs(1);
+/// A driver with 1,000 queues of ten statistics takes about 400 kB.
+const SIZE_LIMIT: usize = 4 << 20;
+/// Most statistics that are kept of one card.
+const MOST: usize = 128;
+
+/// Parts of names that tell of packets lost for want of room, or of a provider's limit.
+const TELLING: [&str; 18] = [
+    "_allowance_exceeded",
+    "discard",
+    "drop",
+    "fifo",
+    "missed",
+    "no_buf",
+    "nobuf",
+    "no_desc",
+    "nodesc",
+    "no_dma",
+    "no_memory",
+    "no_space",
+    "oob",
+    "out_of_buf",
+    "overflow",
+    "overrun",
+    "over_errors",
+    "ring full",
+];
+/// Parts of names that tell of packets nobody wanted, or of programs' own verdicts.
+const NOT_TELLING: [&str; 4] = ["xdp", "steer_missed", "filter", "mcast_mismatch"];
+
+/// The statistics of one driver.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct DriverStatistics {
+    /// How many it has.
+    pub(crate) all: usize,
+    /// Those of them that tell of losses and are not zero, by name.
+    pub(crate) losses: BTreeMap<String, u64>,
+}
+
+/// Reads several links at once.
+pub(crate) fn of_links(names: Vec<String>) -> BTreeMap<String, Result<DriverStatistics, String>> {
+    thread::scope(|threads| {
+        let running: Vec<_> = names
+            .into_iter()
+            .map(|name| {
+                let link = name.clone();
+                (name, threads.spawn(move || read(&link)))
+            })
+            .collect();
+        running
+            .into_iter()
+            .map(|(name, thread)| {
+                let failed = |_| Err("reading it failed".to_owned());
+                (name, thread.join().unwrap_or_else(failed))
+            })
+            .collect()
+    })
+}
+
+fn read(link: &str) -> Result<DriverStatistics, String> {
+    let output = child::output("ethtool", &["-S", link], TIME_LIMIT, SIZE_LIMIT)
+        .map_err(|error| error.to_string())?;
+    parse(&String::from_utf8_lossy(&output))
+}
+
+/// A headline, then one indented `name: value` a line; names may hold `: ` and spaces.
+pub(crate) fn parse(text: &str) -> Result<DriverStatistics, String> {
+    let mut lines = text.lines();
+    if lines.next() != Some("NIC statistics:") {
+        return Err("ethtool -S does not begin with \"NIC statistics:\"".to_owned());
+    }
+    let mut statistics = DriverStatistics::default();
+    for line in lines {
+        let (name, value) = line
+            .strip_prefix(' ')
+            .and_then(|line| line.rsplit_once(": "))
+            .and_then(|(name, value)| Some((name.trim(), value.trim().parse::<u64>().ok()?)))
+            .filter(|(name, _)| !name.is_empty())
+            .ok_or_else(|| {
+                let shown: String = line.chars().take(60).collect();
+                format!("ethtool -S has a line that is no statistic: {shown:?}")
+            })?;
+        statistics.all += 1;
+        if value > 0 && tells_of_losses(name) && statistics.losses.len() < MOST {
+            statistics.losses.insert(name.to_owned(), value);
+        }
+    }
+    Ok(statistics)
+}
+
+fn tells_of_losses(name: &str) -> bool {
+    let name = name.to_ascii_lowercase();
+    let has = |part: &&str| name.contains(*part);
+    TELLING.iter().any(has) && !NOT_TELLING.iter().any(has)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn losses(text: &str) -> Vec<(String, u64)> {
+        parse(text).unwrap().losses.into_iter().collect()
+    }
+
+    fn rows<const N: usize>(rows: [(&str, u64); N]) -> Vec<(String, u64)> {
+        rows.map(|(name, value)| (name.to_owned(), value)).into()
+    }
+
+    /// An EC2 instance over its allowance, from `SlideRuleEarth/sliderule` issue 518.
+    #[test]
+    fn a_providers_limits_are_kept() {
+        let text = "NIC statistics:\n     total_resets: 0\n     tx_timeout: 0\n     suspected_poll_starvation: 0\n     \
+            interface_up: 1\n     bw_in_allowance_exceeded: 3241329\n     bw_out_allowance_exceeded: 530\n     \
+            pps_allowance_exceeded: 784\n     conntrack_allowance_exceeded: 0\n     linklocal_allowance_exceeded: 0\n     \
+            conntrack_allowance_available: 615471\n     ena_srd_mode: 0\n     ena_admin_q_submitted_cmd: 55\n     \
+            ena_admin_q_completed_cmd: 55\n";
+        assert_eq!(parse(text).unwrap().all, 13);
+        assert_eq!(
+            losses(text),
+            rows([
+                ("bw_in_allowance_exceeded", 3_241_329),
+                ("bw_out_allowance_exceeded", 530),
+                ("pps_allowance_exceeded", 784),
+            ])
+        );
+    }
+
+    /// An e1000e whose ring was too short, from `netdata/netdata` issue 988.
+    #[test]
+    fn a_ring_that_was_full_is_kept() {
+        let text = "NIC statistics:\n     rx_packets: 3811442771\n     tx_packets: 3587842300\n     \
+            rx_bytes: 3492834274089\n     rx_errors: 0\n     tx_dropped: 0\n     rx_over_errors: 0\n     \
+            rx_crc_errors: 0\n     rx_no_buffer_count: 527\n     rx_missed_errors: 4954\n     tx_fifo_errors: 0\n";
+        assert_eq!(
+            losses(text),
+            rows([("rx_missed_errors", 4954), ("rx_no_buffer_count", 527)])
+        );
+    }
+
+    /// Queues in front of the name: be2net (`strizhechenko/netutils-linux` issue 208) and bnx2x
+    /// (`isc-projects/ethq` issue 6).
+    #[test]
+    fn names_of_queues_are_part_of_the_name() {
+        let text = "NIC statistics:\n     rx_address_filtered: 40618447\n     rxq0: rx_compl: 2322001119\n     \
+            rxq0: rx_drops_no_frags: 3885606854\n     [0]: rx_discards: 3\n";
+        assert_eq!(
+            losses(text),
+            rows([
+                ("[0]: rx_discards", 3),
+                ("rxq0: rx_drops_no_frags", 3_885_606_854),
+            ])
+        );
+    }
+
+    #[test]
+    fn packets_nobody_wanted_are_no_losses() {
+        let text = "NIC statistics:\n     rx0_xdp_drops: 9\n     rx_steer_missed_packets: 9\n     rx_kicks: 9\n";
+        assert_eq!(losses(text), []);
+    }
+
+    #[test]
+    fn what_is_not_understood_is_refused() {
+        for text in [
+            "",
+            "no stats available\n",
+            "Standard stats for eth0:\neth-mac-FramesReceivedOK: 1\n",
+            "NIC statistics:\nrx_missed: 5\n",
+            "NIC statistics:\n     rx_missed: -5\n",
+            "NIC statistics:\n     rx_missed: 0x10\n",
+            "NIC statistics:\n     rx_missed\n",
+        ] {
+            assert!(parse(text).is_err(), "{text:?}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn any_text_is_refused_or_read(text in "(NIC statistics:\n)?( {1,5}[a-z_:]{1,9}: [0-9]{1,22}\n){0,5}.{0,20}") {
+            if let Ok(statistics) = parse(&text) {
+                prop_assert!(statistics.losses.len() <= statistics.all);
+            }
+        }
+    }
+}
