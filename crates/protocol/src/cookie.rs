@@ -8,16 +8,15 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::Mutex;
 use std::time::Duration;
 
-use chacha20poly1305::{AeadInOut, KeyInit, XChaCha20Poly1305};
 use rand_core::CryptoRng;
 use subtle::ConstantTimeEq;
 use zeroize::Zeroizing;
 
-use crate::aead::TAG_BYTES;
+use crate::aead::{EXTENDED_NONCE_BYTES, TAG_BYTES, open_extended, seal_extended};
 use crate::hash::{HASH_BYTES, MAC_BYTES, Secret, hash, mac};
 use crate::keys::PublicKey;
 use crate::lock::Locked;
-use crate::message::{COOKIE_NONCE_BYTES, CookieReply, MACS_BYTES, Macs};
+use crate::message::{CookieReply, MACS_BYTES, Macs};
 use crate::rate_limit::RateLimiter;
 use crate::reply_limit::ReplyLimiter;
 use crate::time::Instant;
@@ -164,15 +163,11 @@ impl Cookie {
         sender: u32,
         rng: &mut dyn CryptoRng,
     ) -> CookieReply {
-        let mut nonce = [0; COOKIE_NONCE_BYTES];
+        let mut nonce = [0; EXTENDED_NONCE_BYTES];
         rng.fill_bytes(&mut nonce);
         let mut cookie_sealed = [0; MAC_BYTES + TAG_BYTES];
-        let (text, tag_room) = cookie_sealed.split_at_mut(MAC_BYTES);
-        text.copy_from_slice(self.0.as_slice());
-        let tag = XChaCha20Poly1305::new(&own.cookie.into())
-            .encrypt_inout_detached(&nonce.into(), &macs.mac1, text.into())
-            .expect("16 bytes are far below the limit of the cipher");
-        tag_room.copy_from_slice(&tag);
+        cookie_sealed[..MAC_BYTES].copy_from_slice(self.0.as_slice());
+        seal_extended(&own.cookie, &nonce, &macs.mac1, &mut cookie_sealed);
         CookieReply {
             receiver: sender,
             nonce,
@@ -254,20 +249,12 @@ impl CookieJar {
         let Some(mac1) = self.unanswered_mac1 else {
             return false;
         };
-        let (text, tag) = reply.cookie_sealed.split_at(MAC_BYTES);
-        let mut cookie = Zeroizing::new([0; MAC_BYTES]);
-        cookie.copy_from_slice(text);
-        let mut tag_bytes = [0; TAG_BYTES];
-        tag_bytes.copy_from_slice(tag);
-        let opened = XChaCha20Poly1305::new(&self.keys.cookie.into()).decrypt_inout_detached(
-            &reply.nonce.into(),
-            &mac1,
-            cookie.as_mut_slice().into(),
-            &tag_bytes.into(),
-        );
-        if opened.is_err() {
+        let mut text = Zeroizing::new(reply.cookie_sealed);
+        if !open_extended(&self.keys.cookie, &reply.nonce, &mac1, text.as_mut_slice()) {
             return false;
         }
+        let mut cookie = Zeroizing::new([0; MAC_BYTES]);
+        cookie.copy_from_slice(&text[..MAC_BYTES]);
         self.cookie = Some((cookie, now));
         self.unanswered_mac1 = None;
         true

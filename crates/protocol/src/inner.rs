@@ -24,6 +24,7 @@ pub struct InnerHeader {
 impl InnerHeader {
     /// Reads the header. `None` when this is neither IPv4 nor IPv6, or shorter than it says of itself.
     /// What is behind the packet (the padding) doesn't matter.
+    #[inline]
     pub fn parse(packet: &[u8]) -> Option<Self> {
         match packet.first()? >> 4 {
             4 => Self::parse_v4(packet.first_chunk()?),

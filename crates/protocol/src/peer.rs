@@ -52,7 +52,7 @@ pub(crate) struct Handshake {
     /// Not computed before it is needed, so that ten thousand peers are set in no time.
     static_static: OnceCell<Option<Secret>>,
     /// The initiation we wait for an answer to, under its index.
-    pub(crate) initiated: Option<(u32, Initiated)>,
+    pub(crate) initiated: Option<(u32, Box<Initiated>)>,
     pub(crate) latest_timestamp_received: Tai64n,
     pub(crate) latest_timestamp_sent: Tai64n,
     pub(crate) latest_initiation_taken: Option<Instant>,

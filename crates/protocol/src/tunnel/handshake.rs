@@ -141,7 +141,7 @@ impl Tunnel {
             return None;
         };
         handshake.latest_timestamp_sent = timestamp;
-        handshake.initiated = Some((index, initiated));
+        handshake.initiated = Some((index, Box::new(initiated)));
         let mut bytes = message.to_bytes();
         handshake.cookies.sign(now.instant, &mut bytes);
         Some(bytes.to_vec())

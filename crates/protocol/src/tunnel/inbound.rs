@@ -16,7 +16,7 @@ use crate::allowed_ips::AllowedIps;
 use crate::drops::DropReason;
 use crate::index_table::Indexed;
 use crate::inner::InnerHeader;
-use crate::keypair::{Keypair, plaintext_range};
+use crate::keypair::{Keypair, Opener, plaintext_range};
 use crate::lock::Shared;
 use crate::message::{DataHeader, Kind, kind};
 use crate::peer::{Peer, PeerId};
@@ -102,26 +102,52 @@ impl Session {
     /// Decrypts those datagrams of the run in place that are pending and of this session; others are left pending.
     /// Takes no lock.
     pub fn open(&self, now: Now, run: &mut [Incoming<'_>]) {
-        let may_receive = self.keypair.may_receive(now.instant);
-        let opener = self.keypair.opener();
+        let opener = self.opener(now);
         for incoming in run {
-            if !matches!(incoming.verdict, Verdict::Pending) || !self.owns(incoming) {
-                continue;
+            if let Some(header) = self.header(incoming) {
+                decrypt(opener.as_ref(), header, incoming);
             }
-            incoming.verdict = if !may_receive {
-                Verdict::Dropped(DropReason::Expired)
-            } else if let Some(counter) = opener.open(incoming.bytes) {
-                Verdict::Authentic { counter }
-            } else {
-                Verdict::Dropped(DropReason::NotAuthentic)
-            };
         }
     }
 
-    #[inline]
-    fn owns(&self, incoming: &Incoming<'_>) -> bool {
-        receiver(incoming.bytes) == Some(self.keypair.local_index)
+    /// The same for the datagrams at the front of a batch that are of this session; returns how many they are.
+    fn open_front(&self, now: Now, batch: &mut [Incoming<'_>]) -> usize {
+        let opener = self.opener(now);
+        for (at, incoming) in batch.iter_mut().enumerate() {
+            let Some(header) = self.header(incoming) else {
+                return at;
+            };
+            decrypt(opener.as_ref(), header, incoming);
+        }
+        batch.len()
     }
+
+    /// `None` when the session is too old.
+    fn opener(&self, now: Now) -> Option<Opener> {
+        let in_time = self.keypair.may_receive(now.instant);
+        in_time.then(|| self.keypair.opener())
+    }
+
+    /// The head of a datagram, if it is of this session.
+    #[inline]
+    fn header(&self, incoming: &Incoming<'_>) -> Option<DataHeader> {
+        DataHeader::parse(incoming.bytes)
+            .filter(|header| header.receiver == self.keypair.local_index)
+    }
+}
+
+#[inline]
+fn decrypt(opener: Option<&Opener>, header: DataHeader, incoming: &mut Incoming<'_>) {
+    if !matches!(incoming.verdict, Verdict::Pending) {
+        return;
+    }
+    incoming.verdict = match opener {
+        None => Verdict::Dropped(DropReason::Expired),
+        Some(opener) if opener.open(header, incoming.bytes) => Verdict::Authentic {
+            counter: header.counter,
+        },
+        Some(_) => Verdict::Dropped(DropReason::NotAuthentic),
+    };
 }
 
 impl Tunnel {
@@ -157,11 +183,24 @@ impl Tunnel {
     /// Decides on the authentic datagrams of a run, in order: each counter once, inner source addresses only as allowed.
     /// Drops of the run are counted. Datagrams of other sessions are left as they are.
     pub fn accept(&self, now: Now, session: &Session, run: &mut [Incoming<'_>]) {
+        self.accept_those(now, session, run, |incoming| {
+            session.header(incoming).is_some()
+        });
+    }
+
+    /// `ours` says which datagrams are of the session.
+    fn accept_those(
+        &self,
+        now: Now,
+        session: &Session,
+        run: &mut [Incoming<'_>],
+        ours: impl Fn(&Incoming<'_>) -> bool,
+    ) {
         let Session { peer, keypair } = session;
         keypair.with_window(|window| {
             for incoming in run.iter_mut() {
                 if let Verdict::Authentic { counter } = incoming.verdict
-                    && session.owns(incoming)
+                    && ours(incoming)
                     && !window.accept(counter)
                 {
                     incoming.verdict = Verdict::Dropped(DropReason::Replayed);
@@ -175,17 +214,18 @@ impl Tunnel {
             let table = self.routes.table();
             let mut sources = Sources::of(peer.id, &table);
             for incoming in run.iter_mut() {
-                if !matches!(
-                    incoming.verdict,
-                    Verdict::Authentic { .. } | Verdict::Dropped(_)
-                ) || !session.owns(incoming)
-                {
+                let authentic = match incoming.verdict {
+                    Verdict::Authentic { .. } => true,
+                    Verdict::Dropped(_) => false,
+                    _ => continue,
+                };
+                if !ours(incoming) {
                     continue;
                 }
-                if let Verdict::Authentic { .. } = incoming.verdict {
+                if authentic {
+                    let plain = plaintext_range(incoming.bytes);
                     bytes += incoming.bytes.len();
                     source = Some(incoming.source);
-                    let plain = plaintext_range(incoming.bytes);
                     data |= !plain.is_empty();
                     incoming.verdict =
                         judge(&incoming.bytes[plain.clone()], plain.start, &mut sources);
@@ -212,12 +252,8 @@ impl Tunnel {
                 return 1;
             }
         };
-        let run = batch
-            .iter()
-            .take_while(|incoming| receiver(incoming.bytes) == Some(session.keypair.local_index))
-            .count();
-        session.open(now, &mut batch[..run]);
-        self.accept(now, &session, &mut batch[..run]);
+        let run = session.open_front(now, batch);
+        self.accept_those(now, &session, &mut batch[..run], |_| true);
         run
     }
 
@@ -311,8 +347,4 @@ fn judge(plain: &[u8], start: usize, sources: &mut Sources<'_>) -> Verdict {
         range: start..start + header.length,
         peer: sources.peer,
     }
-}
-
-fn receiver(datagram: &[u8]) -> Option<u32> {
-    DataHeader::parse(datagram).map(|header| header.receiver)
 }
