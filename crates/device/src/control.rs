@@ -105,6 +105,7 @@ impl Claim {
     }
 
     fn take_in(uapi: &Path, statistics: &Path, interface: &str) -> Result<Self, SocketError> {
+        Socket::sweep(statistics, "stats");
         Ok(Self {
             uapi: Socket::listen(&uapi.join(format!("{interface}.sock")), 0o600)?,
             // No secret is in the statistics, and who connects can't change anything.

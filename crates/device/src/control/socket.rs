@@ -14,6 +14,9 @@ use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
 /// Connections the kernel keeps for us while all places are taken.
 const BACKLOG: i32 = 128;
 
+/// Files of a folder that are looked at when it is swept.
+const MAX_SWEPT: usize = 1_000;
+
 /// How often and how long to wait for another program that is replacing a file.
 const TURN_ATTEMPTS: u32 = 100;
 const TURN_PAUSE: Duration = Duration::from_millis(20);
@@ -86,6 +89,20 @@ impl Socket {
             path: path.to_owned(),
             identity,
         })
+    }
+
+    /// Removes what killed programs left in a folder of ours: sockets with this ending that nobody listens on.
+    pub(super) fn sweep(folder: &Path, ending: &str) {
+        let (Ok(_turn), Ok(entries)) = (take_turn(folder), std::fs::read_dir(folder)) else {
+            return;
+        };
+        for entry in entries.flatten().take(MAX_SWEPT) {
+            let path = entry.path();
+            let ours = path.extension().is_some_and(|there| there == ending);
+            if ours && let Err(error) = remove_left_over(&path) {
+                log::debug!("{error}");
+            }
+        }
     }
 
     /// To accept connections on.
@@ -285,6 +302,23 @@ mod tests {
         let socket = Socket::listen(&path, 0o600).unwrap();
         assert!(UnixStream::connect(&path).is_ok());
         drop(socket);
+    }
+
+    #[test]
+    fn only_what_was_left_is_swept() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = |name| folder.path().join(name);
+        let alive = Socket::listen(&path("alive.stats"), 0o666).unwrap();
+        for name in ["dead.stats", "dead.sock"] {
+            drop(UnixListener::bind(path(name)).unwrap());
+        }
+        std::fs::write(path("file.stats"), "").unwrap();
+        Socket::sweep(folder.path(), "stats");
+        let there = |name| path(name).exists();
+        assert!(there("alive.stats") && there("dead.sock") && there("file.stats"));
+        assert!(!there("dead.stats"));
+        drop(alive);
+        Socket::sweep(Path::new("/nonexistent"), "stats");
     }
 
     #[test]
