@@ -48,7 +48,7 @@ use crate::model::Sample;
 use crate::options::Options;
 use crate::plan::Step;
 use crate::road::Road;
-use crate::rows::{ROWS, Row};
+use crate::rows::{Kind, ROWS, Row};
 use crate::summary::RowSummary;
 
 /// The shape of the JSON.
@@ -276,7 +276,10 @@ fn take(bench: &Bench<'_>, step: &Step<'_>) -> Sample {
     let sample = || bench.sample(step.row, step.implementation, step.round);
     // One failure may be chance, as a lost SYN is; two in a row are not.
     let (result, retried) = match sample() {
-        Err(error) if (bench.goes_on)() => (sample(), Some(error.to_string())),
+        // That traffic doesn't resume is what this row is there to find out.
+        Err(error) if (bench.goes_on)() && step.row.kind != Kind::Restart => {
+            (sample(), Some(error.to_string()))
+        }
         result => (result, None),
     };
     let (figures, error) = match result {

@@ -172,7 +172,7 @@ const fn tcp(
 }
 
 /// Every row, in the order of the table.
-pub(crate) const ROWS: [Row; 18] = [
+pub(crate) const ROWS: [Row; 17] = [
     tcp(
         "tcp-1-up",
         "One TCP stream from the near end to the far end, and the round trips of echoes beside it",
@@ -238,15 +238,6 @@ pub(crate) const ROWS: [Row; 18] = [
         name: "udp-1400-clean",
         about: "UDP packets of 1,400 B at the highest rate of which at most 1 % is lost, found by halving the range it can be in",
         kind: Kind::UdpClean { payload: 1_372 },
-        cable: Cable::Plain,
-        rare: true,
-        columns: UDP_COLUMNS,
-        aims: &[],
-    },
-    Row {
-        name: "udp-64-clean",
-        about: "The same with 64 B of payload",
-        kind: Kind::UdpClean { payload: 64 },
         cable: Cable::Plain,
         rare: true,
         columns: UDP_COLUMNS,

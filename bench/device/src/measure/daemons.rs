@@ -32,7 +32,7 @@ const FLOOD_AHEAD: Duration = Duration::from_millis(200);
 /// A port of the far end where nobody reads.
 const DEAD_PORT: u16 = 9;
 /// How long traffic may take to resume.
-const RESUMES_WITHIN: Duration = Duration::from_secs(30);
+const RESUMES_WITHIN: Duration = Duration::from_secs(20);
 
 impl Bench<'_> {
     pub(super) fn start_up(

@@ -118,7 +118,11 @@ impl Bench<'_> {
                 udp_rate: Some(rate.exp()),
                 ..unlimited.clone()
             };
-            let figures = self.datagrams(tunnel.as_ref(), &load, payload)?;
+            let mut figures = self.datagrams(tunnel.as_ref(), &load, payload)?;
+            if figure(&figures, Metric::Lost) > CLEAN {
+                // A machine that looked elsewhere for a moment must not cost all that is above.
+                figures = self.datagrams(tunnel.as_ref(), &load, payload)?;
+            }
             if figure(&figures, Metric::Lost) <= CLEAN {
                 low = rate;
                 best = figures;
