@@ -47,7 +47,7 @@ pub enum FrameError {
     #[error("a super-packet from the TUN is of kind {0}, which was never asked for")]
     UnknownKind(u8),
     /// Header fields that contradict each other.
-    #[error("a super-packet from the TUN contradicts itself: {0}")]
+    #[error("a frame from the TUN contradicts itself: {0}")]
     Contradiction(&'static str),
 }
 
@@ -128,6 +128,9 @@ impl<'a> Frame<'a> {
             let offset = usize::from(header.checksum_offset);
             if start + offset + 2 > packet.len() {
                 return Err(too_short);
+            }
+            if start < least {
+                return Err(FrameError::Contradiction("its checksum is IP's"));
             }
             work = Work::Checksum { start, offset };
         }

@@ -217,11 +217,13 @@ impl Queue {
     }
 
     /// Writes a frame, of which the first part begins with its header. A super-packet the kernel doesn't take is cut and written in pieces.
+    /// An error of kind `WouldBlock` is to be tried again.
     pub fn write(&self, parts: &[IoSlice<'_>]) -> io::Result<()> {
         loop {
             match rustix::io::writev(&self.file, parts) {
                 Ok(_) => return Ok(()),
                 Err(Errno::INTR) => {}
+                Err(Errno::AGAIN) => return Err(Errno::AGAIN.into()),
                 Err(error) => return self.write_in_pieces(parts, error),
             }
         }
@@ -250,7 +252,7 @@ impl Queue {
             io::Error::from(refused),
             frame.packets(),
         );
-        if matches!(refused, Errno::NOMEM | Errno::NOBUFS | Errno::AGAIN) {
+        if matches!(refused, Errno::NOMEM | Errno::NOBUFS) {
             self.offloads.failed_once(offload, &why);
         } else {
             self.offloads.degrade(offload, &why);
