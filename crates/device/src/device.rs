@@ -244,6 +244,8 @@ impl Interface for Device {
         let rows = peers.iter().take(MAX_PEER_ROWS);
         let rows: Vec<_> = rows.map(|peer| Self::peer_row(peer, core)).collect();
         let workers = self.workers.iter();
+        let mut drops = statistics::drops(|reason| core.tunnel.dropped(reason), &self.workers);
+        drops["socket-overflow"] = core.ports.overflows().into();
         json!({
             "schema": {"name": "wirespeed.device", "version": 1},
             "version": env!("CARGO_PKG_VERSION"),
@@ -260,7 +262,7 @@ impl Interface for Device {
             "spread": core.spread.is_some(),
             "listen_port": core.ports.port(),
             "offloads": core.offloads.report(),
-            "drops": statistics::drops(|reason| core.tunnel.dropped(reason), &self.workers),
+            "drops": drops,
             "workers": workers.map(|worker| worker.to_json()).collect::<Vec<_>>(),
             "peers_left_out": peers.len() - rows.len(),
             "peers": rows,

@@ -53,6 +53,8 @@ struct State {
     sockets: Vec<Arc<WorkerPorts>>,
     /// Given up, but a worker may not have let go of them yet.
     old: Vec<Weak<WorkerPorts>>,
+    /// What those had no room for.
+    overflows: u64,
 }
 
 impl Ports {
@@ -129,6 +131,12 @@ impl Ports {
         Ok(())
     }
 
+    /// Datagrams that came when there was no room for them, with those of sockets that are closed by now.
+    pub(crate) fn overflows(&self) -> u64 {
+        let state = self.state.locked();
+        state.overflows + overflows(&state.sockets)
+    }
+
     pub(crate) fn fwmark(&self) -> u32 {
         self.state.locked().fwmark
     }
@@ -150,6 +158,7 @@ impl Ports {
             state.chosen = first.listening.port();
         }
         let old = std::mem::replace(&mut state.sockets, sockets);
+        state.overflows += overflows(&old);
         state.old.retain(|old| old.strong_count() > 0);
         state.old.extend(old.iter().map(Arc::downgrade));
         self.generation.fetch_add(1, Ordering::Release);
@@ -214,7 +223,99 @@ impl Ports {
     }
 }
 
+fn overflows(sockets: &[Arc<WorkerPorts>]) -> u64 {
+    sockets
+        .iter()
+        .flat_map(|ports| ports.own.iter().chain([&ports.listening]))
+        .map(Sockets::overflows)
+        .sum()
+}
+
 fn port_in_use(state: &State) -> u16 {
     let first = state.sockets.first();
     first.map_or(0, |ports| ports.listening.port())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::UdpSocket;
+
+    use super::*;
+
+    fn ports(workers: usize, spread: bool) -> Ports {
+        Ports::new(&Arc::new(Offloads::new(&[])), workers, spread)
+    }
+
+    #[test]
+    fn a_port_of_choice_stays_over_down_and_up() {
+        let ports = ports(1, false);
+        assert_eq!((ports.port(), ports.of_worker(0).is_none()), (0, true));
+        ports.open().unwrap();
+        let port = ports.port();
+        assert_ne!(port, 0);
+        let generation = ports.generation();
+        ports.open().unwrap();
+        assert_eq!(ports.generation(), generation, "up already");
+        ports.close();
+        assert!(ports.of_worker(0).is_none());
+        assert_eq!(ports.port(), port);
+        ports.open().unwrap();
+        assert_eq!(ports.of_worker(0).unwrap().listening.port(), port);
+    }
+
+    #[test]
+    fn workers_share_the_port_and_send_from_their_own() {
+        let ports = ports(3, true);
+        ports.open().unwrap();
+        let all: Vec<_> = (0..3).map(|it| ports.of_worker(it).unwrap()).collect();
+        assert!(ports.of_worker(3).is_none());
+        assert!(all.iter().all(|it| it.listening.port() == ports.port()));
+        let own = |at: usize| all[at].own.as_ref().map(Sockets::port);
+        assert_eq!(own(0), None);
+        assert!(own(1).is_some() && own(2).is_some() && own(1) != own(2));
+    }
+
+    #[test]
+    fn somebody_elses_port_is_refused_and_ours_kept() {
+        for workers in [1, 2] {
+            let ports = ports(workers, false);
+            ports.open().unwrap();
+            let (port, generation) = (ports.port(), ports.generation());
+            let taken = UdpSocket::bind(("0.0.0.0", 0)).unwrap();
+            let error = ports.set_port(taken.local_addr().unwrap().port());
+            assert_eq!(error.unwrap_err().kind(), io::ErrorKind::AddrInUse);
+            assert_eq!((ports.port(), ports.generation()), (port, generation));
+        }
+    }
+
+    #[test]
+    fn a_port_set_while_down_is_bound_when_up() {
+        let free = UdpSocket::bind(("0.0.0.0", 0)).unwrap();
+        let port = free.local_addr().unwrap().port();
+        drop(free);
+        let ports = ports(1, false);
+        ports.set_fwmark(0).unwrap();
+        ports.set_port(port).unwrap();
+        assert!(ports.of_worker(0).is_none());
+        ports.open().unwrap();
+        assert_eq!(ports.of_worker(0).unwrap().listening.port(), port);
+        assert_eq!(ports.port(), port);
+    }
+
+    #[test]
+    fn a_worker_that_is_slow_to_let_go_is_waited_for() {
+        let ports = ports(2, false);
+        ports.open().unwrap();
+        let port = ports.port();
+        let held = ports.of_worker(1);
+        ports.close();
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                std::thread::sleep(Duration::from_millis(40));
+                drop(held);
+            });
+            ports.open().unwrap();
+        });
+        assert_eq!(ports.port(), port);
+    }
 }
