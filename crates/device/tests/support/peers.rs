@@ -241,6 +241,7 @@ impl Tunnel {
             text += &format!("--- {:?} in {}\n", end.program, end.namespace);
             text += &end.said("wg", &["show", &end.interface]);
             text += &end.said("ip", &["-s", "addr"]);
+            text += &end.statistics();
             let log = fs::read_to_string(&end.log).unwrap_or_default();
             let lines: Vec<_> = log.lines().collect();
             text += &lines[lines.len().saturating_sub(40)..].join("\n");
@@ -351,7 +352,14 @@ impl End {
         }
         let mut wg = Command::new("ip")
             .args(["netns", "exec", &self.namespace])
-            .args(["wg", "addconf", &self.interface, "/dev/stdin"])
+            .args([
+                "timeout",
+                "10",
+                "wg",
+                "addconf",
+                &self.interface,
+                "/dev/stdin",
+            ])
             .stdin(Stdio::piped())
             .spawn()
             .unwrap();
@@ -409,15 +417,27 @@ impl End {
         self.show("latest-handshakes").parse().unwrap()
     }
 
+    /// Runs a program in this end's namespace, for ten seconds at most: a peer that is stuck would hold up `wg` forever.
     pub(crate) fn run(&self, program: &str, arguments: &[&str]) -> String {
-        let mut all = vec!["netns", "exec", &self.namespace, program];
+        let mut all = vec!["netns", "exec", &self.namespace, "timeout", "10", program];
         all.extend(arguments);
         run("ip", &all)
     }
 
+    /// What a device of ours counted, in JSON.
+    fn statistics(&self) -> String {
+        let mut text = String::new();
+        let path = format!("/run/wirespeed/{}.stats", self.interface);
+        if let Ok(mut stream) = UnixStream::connect(path) {
+            let _ = stream.read_to_string(&mut text);
+            text.push('\n');
+        }
+        text
+    }
+
     fn said(&self, program: &str, arguments: &[&str]) -> String {
         let output = Command::new("ip")
-            .args(["netns", "exec", &self.namespace, program])
+            .args(["netns", "exec", &self.namespace, "timeout", "10", program])
             .args(arguments)
             .output();
         output.map_or_else(
