@@ -128,7 +128,8 @@ impl Tun {
             multi_queue,
         } = attach(name, queues, &mut netlink)?;
         let first = &files[0];
-        ioctl::set_header(first, VNET_HEADER_BYTES).map_err(failed("set the frame header"))?;
+        ioctl::set_header(first, VNET_HEADER_BYTES as u8)
+            .map_err(failed("set the frame header"))?;
         let mut link = link_by_name(&mut netlink, name).map_err(failed("learn index and MTU"))?;
         if !existing {
             let request =

@@ -1,5 +1,5 @@
-//! rtnetlink messages: what is asked, and what is understood of the answers. Numbers and shapes from linux/netlink.h,
-//! linux/rtnetlink.h, linux/if_link.h, linux/netconf.h and linux/net_namespace.h, in the machine's byte order.
+//! rtnetlink messages: what is asked, and what is understood of the answers. Numbers and shapes from the kernel's `linux/netlink.h`,
+//! `linux/rtnetlink.h`, `linux/if_link.h`, `linux/netconf.h` and `linux/net_namespace.h`, in the machine's byte order.
 
 const HEADER_BYTES: usize = 16;
 const LINK_HEADER_BYTES: usize = 16;

@@ -121,8 +121,14 @@ fn what_makes_no_sense_is_an_error() {
             "{at}: {changed:?}"
         );
     }
-    // A checksum beyond the end of a single packet.
+    // A checksum where the IP header is, or beyond the end of a single packet.
     let mut single = Recipe::new(false, true, vec![]).frame_without_checksum();
+    single[6..10].fill(0);
+    assert!(matches!(
+        Frame::parse(&single),
+        Err(FrameError::Contradiction(_))
+    ));
+    single[6] = 20;
     single[8] = 7;
     assert_eq!(
         Frame::parse(&single).unwrap_err(),

@@ -32,7 +32,7 @@ struct LoadAttributes {
     flags: u32,
 }
 
-/// Loads a program that looks at a packet and returns a number. Needs CAP_BPF, or a kernel that lets anyone do it.
+/// Loads a program that looks at a packet and returns a number. Needs `CAP_BPF`, or a kernel that lets anyone do it.
 pub(super) fn load(program: &[Instruction]) -> io::Result<OwnedFd> {
     let attributes = LoadAttributes {
         program_type: BPF_PROG_TYPE_SOCKET_FILTER,

@@ -51,8 +51,8 @@ pub(super) fn interface_name(tun: impl AsFd) -> io::Result<String> {
 }
 
 /// How long the header before each packet is, and that its words are little-endian.
-pub(super) fn set_header(tun: impl AsFd, bytes: usize) -> io::Result<()> {
-    let (bytes, little_endian): (c_int, c_int) = (bytes as c_int, 1);
+pub(super) fn set_header(tun: impl AsFd, bytes: u8) -> io::Result<()> {
+    let (bytes, little_endian): (c_int, c_int) = (bytes.into(), 1);
     let tun = tun.as_fd().as_raw_fd();
     // SAFETY: both requests read an int.
     call(unsafe { libc::ioctl(tun, libc::TUNSETVNETHDRSZ, &raw const bytes) })?;

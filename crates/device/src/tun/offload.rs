@@ -77,7 +77,7 @@ pub(super) fn test_writing(tun: &OwnedFd, offloads: &Offloads) {
     }
 }
 
-/// A super-packet of two segments from 192.0.2.1 to 192.0.2.2, or from 2001:db8::1 to 2001:db8::2, with its header.
+/// A super-packet of two segments from 192.0.2.1 to 192.0.2.2, or from `2001:db8::1` to `2001:db8::2`, with its header.
 fn super_packet(v6: bool, udp: bool) -> (Vec<u8>, Vec<u8>) {
     const SEGMENT_BYTES: usize = 64;
     let ip_bytes = if v6 { IPV6_BYTES } else { IPV4_BYTES };

@@ -125,6 +125,6 @@ impl Assembler {
     /// Lets a jump lead to what comes next.
     fn here(&mut self, from: Jump) {
         let distance = self.instructions.len() - from.0 - 1;
-        self.instructions[from.0].offset = distance as i16;
+        self.instructions[from.0].offset = i16::try_from(distance).unwrap_or(i16::MAX);
     }
 }

@@ -1,4 +1,4 @@
-//! What stands before each packet of a TUN with `IFF_VNET_HDR`: `struct virtio_net_hdr` of linux/virtio_net.h, little-endian.
+//! What stands before each packet of a TUN with `IFF_VNET_HDR`: `struct virtio_net_hdr` of `linux/virtio_net.h`, little-endian.
 
 /// Length of the header.
 pub(crate) const VNET_HEADER_BYTES: usize = 10;

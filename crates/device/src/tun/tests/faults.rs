@@ -11,7 +11,7 @@ use crate::split::packets::{Recipe, payload};
 use crate::tun::vnet::{PLAIN, VNET_HEADER_BYTES, VnetHeader};
 use crate::tun::{is_down, is_gone};
 
-/// Datagrams for 10.7.1.2 or fd77::102, in one frame with a header the kernel takes, but for its length.
+/// Datagrams for 10.7.1.2 or `fd77::102`, in one frame with a header the kernel takes, but for its length.
 fn super_packet(recipe: &Recipe, header_length: usize) -> Vec<u8> {
     let mut frame = recipe.frame(1_000);
     let header = frame.first_chunk().unwrap();
