@@ -64,3 +64,35 @@ impl Spread {
             .unwrap_or(source)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use wirespeed_protocol::{Now, Options, PublicKey};
+
+    use super::*;
+
+    #[test]
+    fn who_follows_us_is_sent_to_from_one_port_as_long_as_it_stays_there() {
+        let tunnel = Tunnel::new(Now::default().instant, Options::default(), &mut rand::rng());
+        let key = PublicKey::from_bytes([1; 32]);
+        let peer = tunnel.add_peer(key, &mut rand::rng()).unwrap().id();
+        let at = |last, port| SocketAddr::from(([192, 0, 2, last], port));
+        let spread = Spread::default();
+        assert!(spread.allowed(peer, at(1, 1)));
+        spread.follows(peer, at(1, 1));
+        assert!(!spread.allowed(peer, at(1, 1)));
+        assert!(!spread.allowed(peer, at(1, 2)));
+        assert!(spread.allowed(peer, at(2, 1)), "maybe another program");
+        spread.retain(|_| false);
+        assert_eq!(spread.len(), 0);
+    }
+
+    #[test]
+    fn what_is_for_no_session_comes_from_where_it_came() {
+        let tunnel = Tunnel::new(Now::default().instant, Options::default(), &mut rand::rng());
+        let source = SocketAddr::from(([192, 0, 2, 1], 1));
+        for datagram in [&[][..], &[4; 32], &[0; 148]] {
+            assert_eq!(Spread::canonical_source(&tunnel, datagram, source), source);
+        }
+    }
+}

@@ -56,3 +56,53 @@ impl Sticky {
         self.known.writing().retain(|peer, _| is_there(*peer));
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use wirespeed_protocol::{Now, Options, PublicKey, Tunnel};
+
+    use super::*;
+
+    fn peers() -> [PeerId; 2] {
+        let tunnel = Tunnel::new(Now::default().instant, Options::default(), &mut rand::rng());
+        [1, 2].map(|number| {
+            let key = PublicKey::from_bytes([number; 32]);
+            tunnel.add_peer(key, &mut rand::rng()).unwrap().id()
+        })
+    }
+
+    fn local(last: u8) -> LocalAddress {
+        LocalAddress {
+            address: [192, 0, 2, last].into(),
+            interface: 3,
+        }
+    }
+
+    #[test]
+    fn an_address_holds_for_the_endpoint_it_was_learned_with() {
+        let sticky = Sticky::default();
+        let [peer, other] = peers();
+        let [here, there] = [1, 2].map(|port| SocketAddr::from(([198, 51, 100, 1], port)));
+        sticky.learn(peer, here, local(1));
+        assert_eq!(sticky.source(peer, here), Some(local(1)));
+        assert_eq!(sticky.source(peer, there), None);
+        assert_eq!(sticky.source(other, here), None);
+        sticky.learn(peer, there, local(2));
+        assert_eq!(sticky.source(peer, here), None);
+        assert_eq!(sticky.source(peer, there), Some(local(2)));
+        sticky.forget(peer);
+        assert_eq!(sticky.source(peer, there), None);
+    }
+
+    #[test]
+    fn removed_peers_are_forgotten() {
+        let sticky = Sticky::default();
+        let [peer, other] = peers();
+        let endpoint = SocketAddr::from(([198, 51, 100, 1], 1));
+        sticky.learn(peer, endpoint, local(1));
+        sticky.learn(other, endpoint, local(1));
+        sticky.retain(|it| it == other);
+        assert_eq!(sticky.len(), 1);
+        assert_eq!(sticky.source(other, endpoint), Some(local(1)));
+    }
+}

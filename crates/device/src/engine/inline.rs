@@ -146,7 +146,13 @@ impl Worker {
                     return false;
                 }
                 Ok(length) => {
-                    let packed = packer.pack(core, &frame[..length], statistics, &mut full);
+                    let packed = packer.pack(
+                        &core.tunnel,
+                        core.tun.mtu(),
+                        &frame[..length],
+                        statistics,
+                        &mut full,
+                    );
                     packets += packed.max(1);
                 }
                 Err(error) => {

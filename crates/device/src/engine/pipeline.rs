@@ -189,7 +189,13 @@ fn read_all(stages: &Stages, waiter: &Waiter, statistics: &WorkerStatistics) {
         match queue.read(&mut frame) {
             Ok(0) => packer.flush(&mut full),
             Ok(length) => {
-                packer.pack(core, &frame[..length], statistics, &mut full);
+                packer.pack(
+                    &core.tunnel,
+                    core.tun.mtu(),
+                    &frame[..length],
+                    statistics,
+                    &mut full,
+                );
                 continue;
             }
             Err(error) => {

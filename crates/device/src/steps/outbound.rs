@@ -3,7 +3,7 @@
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
-use wirespeed_protocol::{Outgoing, Peer, PeerId, RouteCache, Sealed, wire};
+use wirespeed_protocol::{Outgoing, Peer, PeerId, RouteCache, Sealed, Tunnel, wire};
 
 use crate::clock;
 use crate::common::Core;
@@ -60,7 +60,8 @@ impl Packer {
     /// the bytes of its inner packets, and leaves it empty. Returns the number of packets.
     pub(crate) fn pack(
         &mut self,
-        core: &Core,
+        tunnel: &Tunnel,
+        mtu: usize,
         frame: &[u8],
         statistics: &WorkerStatistics,
         mut full: impl FnMut(&Arc<Peer>, &mut Outgoing, usize),
@@ -75,11 +76,10 @@ impl Packer {
         };
         let packets = frame.packets();
         self.frames += 1;
-        let Some(lane) = self.lane(core, frame.destination(), &mut full) else {
+        let Some(lane) = self.lane(tunnel, frame.destination(), &mut full) else {
             statistics.lost(Loss::NoPeer, packets);
             return packets;
         };
-        let mtu = core.tun.mtu();
         for at in 0..packets {
             let length = frame.packet_length(at);
             if lane.batch.len() == BATCH_PACKETS
@@ -114,7 +114,7 @@ impl Packer {
     /// The lane for packets to this address; `None` when no peer has it.
     fn lane(
         &mut self,
-        core: &Core,
+        tunnel: &Tunnel,
         destination: IpAddr,
         full: &mut impl FnMut(&Arc<Peer>, &mut Outgoing, usize),
     ) -> Option<&mut Lane> {
@@ -122,7 +122,7 @@ impl Packer {
         let at = if let Some(at) = self.lanes.iter().position(known) {
             at
         } else {
-            let peer = core.tunnel.route_by(&mut self.routes, destination)?;
+            let peer = tunnel.route_by(&mut self.routes, destination)?;
             open(&mut self.lanes, peer, full)
         };
         let lane = &mut self.lanes[at];
@@ -259,24 +259,4 @@ pub(crate) fn send(
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn lengths_are_those_of_the_protocol() {
-        for mtu in [1280, 1420, 9_000] {
-            for length in (0..=mtu).chain([20_000]) {
-                let mut batch = Outgoing::new(BATCH_BYTES, 1);
-                assert!(batch.reserve(length, mtu).is_some());
-                let bytes = datagram_bytes(length, mtu);
-                assert!(Outgoing::new(bytes, 1).reserve(length, mtu).is_some());
-                assert!(length > mtu || Outgoing::new(bytes - 1, 1).reserve(length, mtu).is_none());
-            }
-        }
-    }
-
-    #[test]
-    fn a_train_of_full_packets_has_45() {
-        assert_eq!(BATCH_BYTES / datagram_bytes(1420, 1420), 45);
-    }
-}
+mod tests;
