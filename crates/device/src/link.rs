@@ -73,9 +73,15 @@ impl Watch {
         }
         let mut once = Netlink::open(0)?;
         let thread = rustix::thread::gettid().as_raw_nonzero().get();
-        let own_namespace = match once.ask(Request::namespace_of(thread.cast_unsigned()))?[..] {
-            [Content::Namespace(number)] if number >= 0 => Some(number),
-            _ => None,
+        let own_namespace = match once.ask(Request::namespace_of(thread.cast_unsigned())) {
+            Ok(answers) => answers.iter().find_map(|answer| match answer {
+                Content::Namespace(number) if *number >= 0 => Some(*number),
+                _ => None,
+            }),
+            Err(error) => {
+                log::debug!("the number of our own network namespace is unknown: {error}");
+                None
+            }
         };
         let forwards = [libc::AF_INET, libc::AF_INET6].into_iter().any(|family| {
             match once.ask(Request::every_netconf(family as u8)) {

@@ -11,7 +11,7 @@ pub(crate) mod vnet;
 
 use std::io::{self, IoSlice};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use rustix::fs::{Mode, OFlags};
@@ -90,6 +90,9 @@ pub struct Tun {
     index: u32,
     name: String,
     mtu: AtomicUsize,
+    /// Whether it was there before us, and so stays behind us.
+    existing: bool,
+    limited: AtomicBool,
     netlink: Mutex<Netlink>,
 }
 
@@ -160,6 +163,8 @@ impl Tun {
             index: link.index,
             name: name.to_owned(),
             mtu: AtomicUsize::new(link.mtu.map_or(mtu, |mtu| mtu as usize)),
+            existing,
+            limited: AtomicBool::new(false),
             netlink: Mutex::new(netlink),
         })
     }
@@ -195,12 +200,34 @@ impl Tun {
     /// Not for a machine that forwards: what comes from elsewhere with more segments the kernel would cut itself, and we'd read
     /// it packet by packet.
     pub fn limit_segments(&self, most: Option<u32>) -> io::Result<()> {
-        let most = most.unwrap_or(UNLIMITED_SEGMENTS);
-        let request =
-            Request::set_link(self.index).with(libc::IFLA_GSO_MAX_SEGS, &most.to_ne_bytes());
         let mut netlink = self.netlink.lock().unwrap_or_else(PoisonError::into_inner);
+        // In another network namespace the index may be someone else's.
+        let ours = match netlink.ask(Request::link(self.index))?.pop() {
+            Some(Content::Link(link)) => link.name == Some(self.name()),
+            _ => false,
+        };
+        if !ours {
+            return Err(io::Error::other(
+                "the interface is in another network namespace",
+            ));
+        }
+        let segments = most.unwrap_or(UNLIMITED_SEGMENTS);
+        let request =
+            Request::set_link(self.index).with(libc::IFLA_GSO_MAX_SEGS, &segments.to_ne_bytes());
         netlink.ask(request)?;
+        self.limited.store(most.is_some(), Ordering::Relaxed);
         Ok(())
+    }
+}
+
+impl Drop for Tun {
+    fn drop(&mut self) {
+        if self.existing
+            && self.limited.load(Ordering::Relaxed)
+            && let Err(error) = self.limit_segments(None)
+        {
+            log::debug!("the limit of its super-packets stays behind: {error}");
+        }
     }
 }
 

@@ -102,6 +102,8 @@ fn it_is_followed_to_another_namespace() {
     });
     let seen = until(&mut watch, &Event::Down);
     assert!(!seen.contains(&Event::Gone), "{seen:?}");
+    // From here its index means nothing.
+    assert!(tun.limit_segments(Some(45)).is_err());
     other.ip("link set decoy up");
     other.ip("link set tun0 mtu 1333 up");
     let seen = until(&mut watch, &Event::Up);

@@ -117,7 +117,12 @@ fn a_persistent_one_is_taken_as_it_is() {
     namespace.ip("link set single mtu 1300 up");
     let single = create(&namespace, "single", 1).unwrap();
     assert_eq!(single.mtu(), 1_300);
+    single.limit_segments(Some(45)).unwrap();
+    let limited = namespace.ip("-d link show single");
+    assert!(limited.contains("gso_max_segs 45"), "{limited}");
     drop(single);
+    let left = namespace.ip("-d link show single");
+    assert!(left.contains("gso_max_segs 65535"), "{left}");
     assert!(matches!(
         create(&namespace, "single", 2).err(),
         Some(TunError::SingleQueue(_))
