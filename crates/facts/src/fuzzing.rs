@@ -19,6 +19,7 @@ use netlink_packet_wireguard::WireguardMessage;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
+use crate::firewall_way::Subject;
 use crate::generic_netlink::Undecoded;
 use crate::links::{qdisc_counters, raw_link};
 use crate::{
@@ -67,7 +68,15 @@ pub fn device(document: &[u8]) {
 
 /// What `nft --json list ruleset` prints.
 pub fn nft(ruleset: &[u8]) {
-    match firewall::parse(ruleset) {
+    let subject = Subject {
+        interface: ["wg0".to_owned()],
+        outer_interfaces: vec!["eth0".to_owned()],
+        listen_port: Some(51820),
+        fwmark: 0xca6c,
+        outer_ipv4: true,
+        outer_ipv6: true,
+    };
+    match firewall::parse(ruleset, &[subject]) {
         Ok(firewall) => travels(&firewall),
         Err(error) => assert!(error.len() < LONGEST_MESSAGE, "{error}"),
     }

@@ -17,6 +17,7 @@ mod driver_statistics;
 mod drivers;
 mod files;
 mod firewall;
+mod firewall_match;
 mod firewall_way;
 #[cfg(any(test, feature = "fuzzing"))]
 pub mod fuzzing;

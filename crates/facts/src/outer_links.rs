@@ -14,20 +14,32 @@ const MOST_ENDPOINTS: usize = 16;
 /// Links that are told of: reading a link in detail takes a millisecond.
 const MOST_LINKS: usize = 8;
 
-/// Indices of the links on the way to the peers' endpoints: those the routes name, then those below them.
+/// Indices of the links on the way to the peers' endpoints.
+#[derive(Default)]
+pub(crate) struct OuterLinks {
+    /// Those the routes name.
+    pub(crate) routed: Vec<u32>,
+    /// Those, and the ones below them.
+    pub(crate) all: Vec<u32>,
+}
+
+/// Looks up the ways of the tunnels' peers.
 pub(crate) fn of_tunnels(
     netlink: &mut Netlink,
     readings: &[Reading],
     links: &[RawLink],
-) -> Vec<u32> {
-    let routed = endpoints(readings)
+) -> OuterLinks {
+    let routed: Vec<&RawLink> = endpoints(readings)
         .into_iter()
         .filter_map(|(to, mark)| {
             let way = routes::interface(netlink, to, mark)?;
             links.iter().find(|link| link.index == way)
         })
         .collect();
-    with_those_below(routed, links)
+    OuterLinks {
+        routed: routed.iter().map(|link| link.index).collect(),
+        all: with_those_below(routed, links),
+    }
 }
 
 /// Addresses of the endpoints that carried most bytes, each with its tunnel's firewall mark.

@@ -8,9 +8,11 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use rustix::time::{ClockId, clock_gettime};
 
 use crate::driver_statistics::DriverStatistics;
+use crate::firewall_way::Subject;
 use crate::links::RawLink;
 use crate::netlink::{Netlink, NetlinkError};
 use crate::offloads::Ethtool;
+use crate::outer_links::OuterLinks;
 use crate::processes::Descriptors;
 use crate::tunnels::Reading;
 use crate::{
@@ -48,22 +50,32 @@ pub fn snapshot(scope: &Scope) -> Facts {
         );
         let host = host::host();
         let cpu = host::cpu(counters.cores.len());
-        let links = describe(&mut netlink, &raw_links, &tunnels, &seen.way, &seen.drivers);
+        let links = describe(
+            &mut netlink,
+            &raw_links,
+            &tunnels,
+            &seen.way.all,
+            &seen.drivers,
+        );
+        let subjects = subjects(&tunnels, named(&seen.way.routed, &raw_links));
+        let filter = firewall
+            .join()
+            .unwrap_or_else(|_| Err("reading the packet filter failed".to_owned()))
+            .and_then(|rules| firewall::parse(&rules, &subjects))
+            .into();
         Facts {
             taken_at: now,
             hardware: hardware::read(&cpu.flags, &counters.processes),
             kernel_wireguard: kernel_wireguard::read(&host.kernel),
             connections: connections_through(&tunnels, &links, &descriptors),
-            outer_links: named(&seen.way, &raw_links),
+            outer_links: named(&seen.way.all, &raw_links),
             host,
             cpu,
             links,
             sysctls: sysctls::all(),
             routes,
             tunnels,
-            firewall: firewall
-                .join()
-                .unwrap_or_else(|_| Known::because("reading the packet filter failed")),
+            firewall: filter,
             programs: programs.join().unwrap_or_default(),
             counters,
         }
@@ -82,8 +94,7 @@ pub fn counters(scope: &Scope) -> Counters {
 /// The counters, and what had to be found out for them.
 struct Seen {
     counters: Counters,
-    /// Indices of the outer links.
-    way: Vec<u32>,
+    way: OuterLinks,
     drivers: BTreeMap<String, Result<DriverStatistics, String>>,
 }
 
@@ -116,12 +127,12 @@ fn counters_of(
         }
     }
     let way = netlink.as_mut().map_or_else(
-        |_| Vec::new(),
+        |_| OuterLinks::default(),
         |netlink| outer_links::of_tunnels(netlink, readings, raw_links),
     );
     let cards: Vec<PathBuf> = raw_links
         .iter()
-        .filter(|link| way.contains(&link.index) && link.kind.is_none())
+        .filter(|link| way.all.contains(&link.index) && link.kind.is_none())
         .filter_map(drivers::directory)
         .filter(|directory| directory.join("device").exists())
         .collect();
@@ -194,6 +205,29 @@ fn connections_through(
         }
     }
     connections
+}
+
+/// The tunnels as the packet filter may know them.
+fn subjects(tunnels: &[Tunnel], mut outer_interfaces: Vec<String>) -> Vec<Subject> {
+    outer_interfaces.sort_unstable();
+    outer_interfaces.dedup();
+    let subject = |tunnel: &Tunnel| {
+        let endpoints = || {
+            let peers = tunnel.peers.value().into_iter().flatten();
+            peers.filter_map(|peer| peer.endpoint)
+        };
+        // Without any endpoint it may be reached by either.
+        let any = endpoints().next().is_none();
+        Subject {
+            interface: [tunnel.name.clone()],
+            outer_interfaces: outer_interfaces.clone(),
+            listen_port: tunnel.listen_port,
+            fwmark: tunnel.fwmark,
+            outer_ipv4: any || endpoints().any(|endpoint| endpoint.is_ipv4()),
+            outer_ipv6: any || endpoints().any(|endpoint| endpoint.is_ipv6()),
+        }
+    };
+    tunnels.iter().map(subject).collect()
 }
 
 fn named(indices: &[u32], links: &[RawLink]) -> Vec<String> {
