@@ -71,11 +71,7 @@ impl Socket {
             }
         };
         let folder = path.parent().unwrap_or(Path::new("/"));
-        let mut builder = DirBuilder::new();
-        builder.recursive(true).mode(0o755);
-        builder
-            .create(folder)
-            .map_err(failed("making the folder of"))?;
+        make_folder(folder).map_err(failed("making the folder of"))?;
         // Of two programs that find a file left over, only one may replace it.
         let _turn = take_turn(folder).map_err(failed("locking the folder of"))?;
         remove_left_over(path)?;
@@ -176,6 +172,18 @@ impl Identity {
             inode: data.ino(),
         })
     }
+}
+
+/// Whatever the umask is, others may look into it: the sockets have modes of their own.
+fn make_folder(folder: &Path) -> io::Result<()> {
+    if folder.is_dir() {
+        return Ok(());
+    }
+    DirBuilder::new()
+        .recursive(true)
+        .mode(0o755)
+        .create(folder)?;
+    std::fs::set_permissions(folder, std::fs::Permissions::from_mode(0o755))
 }
 
 fn take_turn(folder: &Path) -> io::Result<OwnedFd> {

@@ -348,6 +348,25 @@ fn ten_thousand_peers_are_set_and_got_in_no_time() {
 }
 
 #[test]
+fn an_answer_to_a_set_comes_in_one_piece() {
+    struct Pieces(Vec<Vec<u8>>);
+    impl Write for Pieces {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.0.push(bytes.to_vec());
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+    let mut pieces = Pieces(Vec::new());
+    let requests = &b"set=1\n\nset=1\nx\n\n"[..];
+    Uapi::default().converse(&FakeInterface::new(), requests, &mut pieces);
+    assert_eq!(pieces.0, [&b"errno=0\n\n"[..], b"errno=-71\n\n"]);
+}
+
+#[test]
 fn a_get_is_written_in_bounded_pieces() {
     struct Longest(usize);
     impl Write for Longest {

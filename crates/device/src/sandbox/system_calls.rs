@@ -97,13 +97,14 @@ const SOCKETS: &[Allowed] = &[
     any(libc::SYS_setsockopt),
 ];
 
+/// Descriptors. Of `ioctl` what a TUN takes, and names of interfaces.
 #[allow(
     clippy::unnecessary_cast,
     reason = "requests are of another type in other C libraries"
 )]
-/// Descriptors. Of `ioctl` what a TUN takes, and names of interfaces.
 const DESCRIPTORS: &[Allowed] = &[
     any(libc::SYS_close),
+    any(libc::SYS_pipe2),
     any(libc::SYS_dup),
     any(libc::SYS_dup3),
     #[cfg(target_arch = "x86_64")]
@@ -180,6 +181,7 @@ const THREADS: &[Allowed] = &[
     any(libc::SYS_rt_sigprocmask),
     any(libc::SYS_rt_sigreturn),
     any(libc::SYS_tgkill),
+    any(libc::SYS_tkill),
     any(libc::SYS_exit),
     any(libc::SYS_exit_group),
 ];
