@@ -191,7 +191,8 @@ pub struct TunnelSpec {
     /// MTU of the tunnel interfaces: of both ends, or `[first, second]`.
     pub mtu: PerEnd<Mtu>,
     /// Receive buffer of a userspace daemon's UDP socket, in bytes as getsockopt reports them; both ends, or `[first,
-    /// second]`. Large unless told, so that it is no second fault where the fault is another.
+    /// second]`. Large unless told, so that it is no second fault where the fault is another; a daemon that has larger
+    /// ones of its own keeps them then.
     pub socket_buffer: PerEnd<u32>,
     /// The one CPU that both ends' daemons may run on.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -213,7 +214,7 @@ impl Default for TunnelSpec {
 }
 
 /// Holds 100 ms at 300 Mbit/s in 1,500-byte packets, each of which the kernel counts as about 2,300 bytes.
-const ROOMY_SOCKET_BUFFER: u32 = 4 * 1024 * 1024;
+pub(crate) const ROOMY_SOCKET_BUFFER: u32 = 4 * 1024 * 1024;
 
 /// One value for both ends of the tunnel, or one each.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]

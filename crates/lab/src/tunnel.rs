@@ -14,6 +14,7 @@ use wirespeed_settings::Setting;
 
 use crate::command::Runner;
 use crate::implementation::{Carrier, choose};
+use crate::scenario::ROOMY_SOCKET_BUFFER;
 use crate::{Implementation, Lab, LabError, netns, state};
 
 /// Port of both ends.
@@ -220,12 +221,20 @@ pub(crate) fn spawn_daemon(mut command: Command) -> std::io::Result<Daemon> {
     Ok(daemon)
 }
 
-/// Sets the receive buffer of the daemon's UDP sockets.
+/// Sets the receive buffer of the daemon's UDP sockets. What is roomy enough for every scenario is no reason to shrink those
+/// of a daemon that sizes them itself.
 fn size_socket(lab: &Lab, host: &str, interface: &str, bytes: u32) -> Result<(), LabError> {
     let setting = Setting::SocketReceiveBuffer {
         interface: interface.to_owned(),
     };
     netns::inside(&netns::path(&lab.id.namespace(host)), || {
+        let roomy = || {
+            let now = setting.read().ok().and_then(|now| now.as_u64());
+            now.is_some_and(|now| now >= bytes.into())
+        };
+        if bytes == ROOMY_SOCKET_BUFFER && roomy() {
+            return Ok(());
+        }
         setting.write(&bytes.into()).map_err(|e| LabError::Setting {
             host: host.to_owned(),
             why: e.to_string(),
