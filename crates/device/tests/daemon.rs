@@ -6,6 +6,7 @@ mod daemon {
     pub(crate) mod support;
 }
 
+use std::fmt::Write as _;
 use std::fs;
 use std::io::{Read, Write};
 use std::os::unix::net::{UnixDatagram, UnixStream};
@@ -521,7 +522,8 @@ fn ten_thousand_peers_fit() {
     let mut set = String::from("set=1\nreplace_peers=true\n");
     for peer in 0..10_000u32 {
         let [_, _, a, b] = peer.to_be_bytes();
-        set += &format!(
+        let _ = write!(
+            set,
             "public_key={peer:08x}{}\npreshared_key={}\nendpoint=192.0.2.1:9\nallowed_ip=10.7.{a}.{b}/32\n",
             "7b".repeat(28),
             "09".repeat(32)
