@@ -1,13 +1,13 @@
 //! What is known of one peer.
 //!
-//! Lock order: the tunnel's identity, then `handshake`; every other lock here and in the tunnel is taken alone and for a
-//! few instructions, never over encryption of data.
+//! Lock order: the tunnel's identity, then `handshake`, then `flush`; every other lock here and in the tunnel is taken last
+//! and for a few instructions, never over encryption of data.
 
 use std::cell::OnceCell;
 use std::collections::VecDeque;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, RwLock};
+use std::sync::{Arc, Mutex, MutexGuard, RwLock};
 use std::time::Duration;
 
 use crate::cookie::CookieJar;
@@ -35,8 +35,10 @@ pub struct Peer {
     pub(crate) handshake: Mutex<Handshake>,
     pub(crate) timers: Mutex<Timers>,
     staged: Mutex<VecDeque<Staged>>,
-    /// How many packets are staged, so that those who only ask take no lock.
+    /// How many packets are staged, those a flush has taken but not yet sent among them. Who only asks takes no lock.
     waiting: AtomicUsize,
+    /// Held while staged packets are sent, so that they go in order.
+    flush: Mutex<()>,
     endpoint: RwLock<Option<SocketAddr>>,
     last_handshake: Mutex<Option<WallTime>>,
     removed: AtomicBool,
@@ -88,6 +90,7 @@ impl Peer {
             timers: Mutex::new(Timers::new(jitter)),
             staged: Mutex::default(),
             waiting: AtomicUsize::new(0),
+            flush: Mutex::default(),
             endpoint: RwLock::default(),
             last_handshake: Mutex::default(),
             removed: AtomicBool::new(false),
@@ -170,12 +173,23 @@ impl Peer {
         self.cut(&mut staged)
     }
 
-    pub(crate) fn take_staged(&self) -> VecDeque<Staged> {
+    /// Takes the packets out to be dropped; returns how many.
+    pub(crate) fn drop_staged(&self) -> usize {
         let mut staged = self.staged.locked();
         self.waiting.store(0, Ordering::Release);
-        std::mem::take(&mut *staged)
+        std::mem::take(&mut *staged).len()
     }
 
+    /// Takes the packets out to be sent. Until the guard is gone they count as waiting, and nobody else sends any.
+    pub(crate) fn flush_staged(&self) -> (VecDeque<Staged>, Flush<'_>) {
+        let flush = Flush {
+            _only: self.flush.locked(),
+            peer: self,
+        };
+        (std::mem::take(&mut *self.staged.locked()), flush)
+    }
+
+    /// Whether packets wait, which are older than any that are sealed now.
     pub(crate) fn has_staged(&self) -> bool {
         self.waiting.load(Ordering::Acquire) > 0
     }
@@ -193,6 +207,20 @@ impl Peer {
 
     pub(crate) fn set_removed(&self) {
         self.removed.store(true, Ordering::Release);
+    }
+}
+
+/// Packets are on their way from where they waited to where they are fetched.
+pub(crate) struct Flush<'a> {
+    _only: MutexGuard<'a, ()>,
+    peer: &'a Peer,
+}
+
+impl Drop for Flush<'_> {
+    /// What was taken waits no more, unless it was put back.
+    fn drop(&mut self) {
+        let staged = self.peer.staged.locked();
+        self.peer.waiting.store(staged.len(), Ordering::Release);
     }
 }
 
@@ -256,7 +284,7 @@ mod tests {
         assert!(peer.has_staged());
         assert_eq!(peer.stage(packets(100..130)), 2);
         assert_eq!(numbers(&peer), (2..130).collect::<Vec<u8>>());
-        assert_eq!(peer.take_staged().len(), 128);
+        assert_eq!(peer.drop_staged(), 128);
         assert!(!peer.has_staged());
     }
 
@@ -264,14 +292,30 @@ mod tests {
     fn packets_put_back_are_the_oldest() {
         let peer = peer();
         peer.stage(packets(0..3));
-        let taken = peer.take_staged();
+        let (taken, flush) = peer.flush_staged();
         peer.stage(packets(3..128));
         assert_eq!(peer.stage_again(taken), 0);
+        drop(flush);
         assert_eq!(numbers(&peer), (0..128).collect::<Vec<u8>>());
-        let taken = peer.take_staged();
+        let (taken, flush) = peer.flush_staged();
         peer.stage(packets(128..130));
         assert_eq!(peer.stage_again(taken), 2);
+        drop(flush);
         assert_eq!(numbers(&peer), (2..130).collect::<Vec<u8>>());
+    }
+
+    #[test]
+    fn packets_wait_until_they_are_sent() {
+        let peer = peer();
+        peer.stage(packets(0..3));
+        let (taken, flush) = peer.flush_staged();
+        assert!(peer.has_staged(), "taken, but not sent");
+        drop((taken, flush));
+        assert!(!peer.has_staged());
+        let (_, flush) = peer.flush_staged();
+        peer.stage(packets(0..1));
+        drop(flush);
+        assert!(peer.has_staged(), "it came meanwhile");
     }
 
     #[test]

@@ -216,7 +216,7 @@ impl Tunnel {
         peer.set_removed();
         self.routes.change(|table| table.remove_all(peer.id));
         self.wipe_keys(&peer);
-        peer.take_staged();
+        peer.drop_staged();
         peer.timers.locked().stop();
         self.schedule.remove(&peer);
         true
@@ -315,7 +315,7 @@ impl Tunnel {
         // From here on no session is made that outlives what follows, nothing is scheduled and nothing waits.
         self.down.store(true, Ordering::SeqCst);
         for peer in self.peers() {
-            peer.take_staged();
+            peer.drop_staged();
             self.wipe_keys(&peer);
             peer.timers.locked().stop();
             self.schedule.remove(&peer);

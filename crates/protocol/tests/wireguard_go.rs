@@ -215,7 +215,12 @@ impl Ours {
         let mut buffer = [0; 2_048];
         match self.socket.recv_from(&mut buffer) {
             Ok((length, source)) => self.take(&mut buffer[..length], source),
-            Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => {}
+            // Interrupted: the whole process was stopped for a while.
+            Err(error)
+                if matches!(
+                    error.kind(),
+                    ErrorKind::WouldBlock | ErrorKind::TimedOut | ErrorKind::Interrupted
+                ) => {}
             Err(error) => panic!("{error}"),
         }
         self.flush();

@@ -61,13 +61,7 @@ impl Tunnel {
         if batch.is_empty() || batch.is_sealed() {
             return Sealed::Nothing;
         }
-        let sending = if peer.has_staged() {
-            // They are older; ours have to go behind them.
-            None
-        } else {
-            self.begin_send(now, peer, batch.len())
-        };
-        if let Some(sending) = sending {
+        if let Some(sending) = self.begin_send(now, peer, batch.len()) {
             let destination = sending.destination;
             if sending.seal(batch) {
                 self.sent(now, peer, batch);
@@ -78,9 +72,16 @@ impl Tunnel {
         Sealed::Staged
     }
 
-    /// Takes counters for `packets` packets. `None` when there is no session that may send, no address, or no counters
-    /// are left; then [`stage`](Self::stage).
+    /// Takes counters for `packets` packets. `None` when there is no session that may send, no address, no counters
+    /// are left, or older packets still wait; then [`stage`](Self::stage).
     pub fn begin_send(&self, now: Now, peer: &Arc<Peer>, packets: usize) -> Option<Sending> {
+        if peer.has_staged() {
+            return None;
+        }
+        self.take_counters(now, peer, packets)
+    }
+
+    fn take_counters(&self, now: Now, peer: &Arc<Peer>, packets: usize) -> Option<Sending> {
         let destination = peer.endpoint()?;
         let keypair = peer
             .current()
@@ -112,15 +113,15 @@ impl Tunnel {
 
     /// Sends what waits, or asks for a session if there is none.
     pub(super) fn flush_staged(&self, now: Now, peer: &Arc<Peer>) {
-        let mut staged = peer.take_staged();
-        if peer.is_removed() {
+        let (mut staged, _flush) = peer.flush_staged();
+        if peer.is_removed() || staged.is_empty() {
             return;
         }
         if self.is_down() {
             self.drops.add(DropReason::InterfaceDown, staged.len());
             return;
         }
-        let Some(sending) = self.begin_send(now, peer, staged.len()) else {
+        let Some(sending) = self.take_counters(now, peer, staged.len()) else {
             let over = peer.stage_again(staged);
             self.drops.add(DropReason::StagedOverflow, over);
             self.with_timers(peer, |timers| timers.want_initiation(now.instant));
@@ -139,9 +140,7 @@ impl Tunnel {
             traffic_class: packet.traffic_class,
             bytes: packet.bytes,
         }));
-        if bytes > 0 {
-            self.note_sent(now.instant, peer, bytes, data);
-        }
+        self.note_sent(now.instant, peer, bytes, data);
     }
 
     /// Lets the peer hear from us: by what waits, or else by an empty message. Begins a handshake if there is no session.

@@ -233,6 +233,32 @@ fn a_peer_of_low_order_is_given_up_without_a_trace() {
 }
 
 #[test]
+fn ten_thousand_peers_begin_at_once_and_none_is_forgotten() {
+    let mut rng = StdRng::seed_from_u64(1);
+    let tunnel = Tunnel::new(Instant::default(), Options::default(), &mut rng);
+    tunnel.set_private_key(Some(PrivateKey::from_bytes([1; 32])));
+    tunnel.stop();
+    for number in 0..10_000u32 {
+        let mut key = [7; 32];
+        key[..4].copy_from_slice(&number.to_le_bytes());
+        let key = PublicKey::from_bytes(key);
+        let peer = tunnel.add_peer(key, &mut rng).unwrap();
+        tunnel.set_endpoint(Now::default(), &peer, address(1));
+        let interval = Some(Duration::from_secs(25));
+        tunnel.set_persistent_keepalive(Now::default(), &peer, interval);
+    }
+    assert_eq!(tunnel.next_deadline(), None);
+    tunnel.start(Now::default());
+    let mut sent = 0;
+    while tunnel.next_deadline() == Some(Instant::default()) {
+        tunnel.timers(Now::default(), &mut rng);
+        sent += std::iter::from_fn(|| tunnel.poll_transmit()).count();
+    }
+    assert_eq!(sent, 10_000);
+    assert_eq!(tunnel.dropped(DropReason::TransmitOverflow), 0);
+}
+
+#[test]
 fn ten_thousand_peers_are_set_quickly_and_sleep() {
     let mut rng = StdRng::seed_from_u64(1);
     let tunnel = Tunnel::new(Instant::default(), Options::default(), &mut rng);

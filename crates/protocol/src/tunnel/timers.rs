@@ -1,18 +1,22 @@
 //! Doing what is due.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use rand_core::CryptoRng;
 
-use super::{Event, Tunnel};
+use super::{Event, MAX_TRANSMITS, Tunnel};
 use crate::drops::DropReason;
 use crate::peer::Peer;
 use crate::time::Now;
 
 impl Tunnel {
     /// Does what is due by now. To be called at [`next_deadline`](Self::next_deadline) or later; too early does nothing.
+    /// When more is to be sent than should wait, the rest stays due: fetch, and call again.
     pub fn timers(&self, now: Now, rng: &mut dyn CryptoRng) {
-        while let Some(peer) = self.schedule.take_due(now.instant) {
+        while self.waiting_transmits.load(Ordering::Acquire) < MAX_TRANSMITS / 2
+            && let Some(peer) = self.schedule.take_due(now.instant)
+        {
             self.peer_due(now, &peer, rng);
         }
     }
@@ -24,7 +28,7 @@ impl Tunnel {
             self.event(Event::KeysWiped(peer.public_key));
         }
         if due.give_up {
-            let dropped = peer.take_staged().len();
+            let dropped = peer.drop_staged();
             self.drops.add(DropReason::GaveUp, dropped);
             self.event(Event::GaveUp(peer.public_key));
         }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use proptest::prelude::*;
 use wirespeed_protocol::wire::Kind;
-use wirespeed_protocol::{DropReason, Incoming, Outgoing, Prefix, Verdict};
+use wirespeed_protocol::{DropReason, Incoming, Outgoing, Prefix, Sealed, Verdict};
 
 use crate::world::{DELAY, MTU, World, inner, outer, packet};
 
@@ -338,6 +338,63 @@ fn threads_share_a_session_without_losing_or_repeating_anything() {
         delivered,
         (0..THREADS * BATCHES * PACKETS).collect::<Vec<u64>>()
     );
+}
+
+/// What a device does: what waits in the tunnel is older than the batch it has just sealed.
+#[test]
+fn order_is_kept_while_another_thread_makes_the_session() {
+    for seed in 0..40 {
+        let world = World::pair(seed);
+        let (now, peer) = (world.now_of(0), world.peer(0, 1));
+        let mut rng = <rand::rngs::StdRng as rand::SeedableRng>::seed_from_u64(seed);
+        let mut batch = Outgoing::new(2_000, 1);
+        let tunnel = &world.machines[0].tunnel;
+        let mut send = |number: u64, road: &mut Vec<Vec<u8>>| {
+            batch.clear();
+            assert!(batch.push(&packet(inner(0), inner(1), number), MTU));
+            let sealed = tunnel.seal(now, &peer, &mut batch);
+            if tunnel.transmits_waiting() {
+                let waiting = std::iter::from_fn(|| tunnel.poll_transmit());
+                road.extend(waiting.map(|transmit| transmit.bytes));
+            }
+            road.extend(batch.datagrams().map(|datagram| datagram.bytes.to_vec()));
+            matches!(sealed, Sealed::To(_))
+        };
+        let mut road = Vec::new();
+        assert!(!send(0, &mut road));
+        tunnel.timers(now, &mut rng);
+        let initiation = tunnel.poll_transmit().unwrap().bytes;
+        let answering = &world.machines[1].tunnel;
+        answering
+            .handshake(now, outer(0, 51_820), &initiation, &mut rng)
+            .unwrap();
+        let response = answering.poll_transmit().unwrap().bytes;
+        std::thread::scope(|scope| {
+            let address = outer(1, 51_820);
+            scope.spawn(move || tunnel.handshake(now, address, &response, &mut rng).unwrap());
+            let mut sent_at_once = 0;
+            for number in 1.. {
+                sent_at_once += u32::from(send(number, &mut road));
+                if sent_at_once == 20 {
+                    break;
+                }
+            }
+        });
+        let source = outer(0, 51_820);
+        let mut incoming: Vec<Incoming<'_>> = road
+            .iter_mut()
+            .map(|bytes| Incoming::new(bytes, source))
+            .collect();
+        world.machines[1].tunnel.open(now, &mut incoming);
+        let numbers: Vec<u64> = incoming
+            .iter()
+            .map(|incoming| {
+                let packet = incoming.packet().unwrap();
+                u64::from_be_bytes(packet[20..28].try_into().unwrap())
+            })
+            .collect();
+        assert!(numbers.is_sorted() && numbers.len() > 20, "{numbers:?}");
+    }
 }
 
 #[test]
