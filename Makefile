@@ -7,12 +7,13 @@
 # make peers   the other userspace WireGuards the device is tested against, into target/peers
 # make bench   the benchmarks of bench/README.md (as root)
 # make bench-device   wirespeed-device beside other WireGuards, some 25 minutes (as root; OPTIONS=--quick for less)
+# make bench-steps  each step of the data plane by itself, and what sealing and opening cost above the cipher
 # make lint    rustfmt and clippy
 # make fuzz    each fuzz target for a minute (FUZZ_SECONDS=…; TARGETS=… for some)
 
 export PATH := $(PATH):$(if $(CARGO_HOME),$(CARGO_HOME),$(HOME)/.cargo)/bin
 
-.PHONY: setup build demo test test-full test-kernel peers bench bench-device lint fuzz
+.PHONY: setup build demo test test-full test-kernel peers bench bench-device bench-steps lint fuzz
 
 setup:
 	@scripts/setup
@@ -43,6 +44,10 @@ bench: build
 
 bench-device: setup
 	@bench/device/run $(OPTIONS)
+
+bench-steps: setup
+	cargo bench --package wirespeed-protocol --features internals
+	cargo bench --package wirespeed-device --bench steps
 
 lint:
 	@scripts/setup lint
