@@ -202,8 +202,14 @@ fn roaming(theirs: Program) {
             let took = a.answered_within(to_b, Duration::from_secs(5));
             assert!(took.is_some(), "{begins:?} {what}: no answer");
             assert_eq!(b.show("endpoints"), expected, "{begins:?} {what}");
-            b.ping(to_a, "-c 10 -i 0.002 -W 2")
-                .unwrap_or_else(|said| panic!("{begins:?} {what}, back: {said}"));
+            // wireguard-go sends some datagrams elsewhere after a change from IPv4 to IPv6: an address that it uses again
+            // keeps its four bytes, and the rest of the new one is missing.
+            let tries = if theirs == Program::WireguardGo { 4 } else { 1 };
+            let mut said = b.ping(to_a, "-c 10 -i 0.002 -W 2");
+            for _ in 1..tries {
+                said = said.or_else(|_| b.ping(to_a, "-c 10 -i 0.002 -W 2"));
+            }
+            said.unwrap_or_else(|said| panic!("{begins:?} {what}, back: {said}"));
         };
         let mut port = PORT;
         // It sometimes ends itself when it changes its own ("channel closed").
