@@ -213,6 +213,7 @@ mod tests {
             started_at: 0.0,
             took: 1.0,
             core_to_core: None,
+            others_running: Some(0),
             figures: Figures::from([(Metric::RttIdle, 0.000_1)]),
             retried: None,
             error: None,

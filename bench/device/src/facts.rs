@@ -22,6 +22,8 @@ pub(crate) struct MachineFacts {
     pub(crate) wirespeed: &'static str,
     /// Nanoseconds from core to core and back beside each sample: lowest, median, highest.
     pub(crate) core_to_core: Option<[f64; 3]>,
+    /// Tasks of others that wanted to run at the beginnings of the samples, on average.
+    pub(crate) others_running: Option<f64>,
 }
 
 impl MachineFacts {
@@ -50,6 +52,7 @@ impl MachineFacts {
             ),
             wirespeed: env!("CARGO_PKG_VERSION"),
             core_to_core: placement::core_to_core().map(|distance| [distance; 3]),
+            others_running: None,
         }
     }
 

@@ -38,7 +38,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use clap::Parser;
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use serde::Serialize;
-use wirespeed_measure::statistics::percentile;
+use wirespeed_measure::statistics::{mean, percentile};
 
 use crate::error::BenchError;
 use crate::facts::MachineFacts;
@@ -191,6 +191,12 @@ impl Run<'_> {
         {
             self.machine.core_to_core = Some([low, middle, high]);
         }
+        let others: Vec<f64> = self
+            .samples
+            .iter()
+            .filter_map(|sample| sample.others_running.map(f64::from))
+            .collect();
+        self.machine.others_running = mean(&others);
         let rows: Vec<(&Row, RowSummary)> = self
             .rows
             .iter()
@@ -272,6 +278,7 @@ fn take(bench: &Bench<'_>, step: &Step<'_>) -> Sample {
         .unwrap_or_default()
         .as_secs_f64();
     let begun = Instant::now();
+    let others_running = proc::others_running();
     let core_to_core = placement::core_to_core();
     let sample = || bench.sample(step.row, step.implementation, step.round);
     // One failure may be chance, as a lost SYN is; two in a row are not.
@@ -294,6 +301,7 @@ fn take(bench: &Bench<'_>, step: &Step<'_>) -> Sample {
         started_at,
         took: begun.elapsed().as_secs_f64(),
         core_to_core,
+        others_running,
         figures,
         retried,
         error,

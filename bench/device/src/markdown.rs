@@ -9,6 +9,9 @@ use crate::options::Options;
 use crate::rows::Row;
 use crate::summary::{Cell, RowSummary, references, show_ratio};
 
+/// More tasks of others than this beside a sample, on average, are no quiet machine.
+const OTHERS_AT_MOST: f64 = 0.2;
+
 /// What a table is made of.
 pub(crate) struct Report<'a> {
     pub(crate) machine: &'a MachineFacts,
@@ -70,6 +73,17 @@ fn head(text: &mut String, report: &Report<'_>) {
         "- load average before: {}; begun {} (UTC)",
         machine.load_before, machine.begun
     );
+    if let Some(others) = machine.others_running {
+        let warning = if others > OTHERS_AT_MOST {
+            ", **too many for figures to be relied on**"
+        } else {
+            ""
+        };
+        let _ = writeln!(
+            text,
+            "- tasks of others that wanted to run as the samples began: {others:.2} on average{warning}"
+        );
+    }
     for implementation in report.implementations {
         let _ = writeln!(
             text,
@@ -261,6 +275,7 @@ mod tests {
             started_at: 0.0,
             took: 1.0,
             core_to_core: Some(120.0),
+            others_running: Some(0),
             figures: Figures::from([(Metric::Rate, rate), (Metric::CpuNear, 1.0)]),
             retried: None,
             error: None,

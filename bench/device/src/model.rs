@@ -22,6 +22,8 @@ pub(crate) struct Sample {
     pub(crate) took: f64,
     /// Nanoseconds of a cache line's way to the other core and back, just before it.
     pub(crate) core_to_core: Option<f64>,
+    /// Tasks of others that wanted to run just before it.
+    pub(crate) others_running: Option<u32>,
     pub(crate) figures: Figures,
     /// Why the first try failed.
     pub(crate) retried: Option<String>,

@@ -77,9 +77,9 @@ impl Options {
         self
     }
 
-    /// Whether parts were left out, so that the results don't stand for all.
+    /// Whether parts were left out or hurried, so that the results don't stand for all.
     pub(crate) fn is_partial(&self) -> bool {
-        !self.only.is_empty() || !self.rows.is_empty()
+        self.quick || !self.only.is_empty() || !self.rows.is_empty()
     }
 }
 
@@ -99,6 +99,10 @@ mod tests {
         let quick = parse("b --quick");
         assert_eq!((quick.rounds, quick.seconds, quick.warm_up), (2, 1, 0.3));
         assert!((parse("b --warm-up 9 --seconds 4").warm_up - 2.0).abs() < 1e-9);
-        assert!(!quick.is_partial() && parse("b --rows tcp-1-up,memory").is_partial());
+        assert!(
+            quick.is_partial()
+                && !parse("b").is_partial()
+                && parse("b --rows tcp-1-up,memory").is_partial()
+        );
     }
 }

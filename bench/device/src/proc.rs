@@ -48,6 +48,11 @@ pub(crate) fn switches(pid: u32) -> Option<u64> {
     Some(sum)
 }
 
+/// Tasks that run or could run just now, the caller left out.
+pub(crate) fn others_running() -> Option<u32> {
+    running(&fs::read_to_string("/proc/loadavg").ok()?).map(|tasks| tasks.saturating_sub(1))
+}
+
 /// The three load averages.
 pub(crate) fn load_averages() -> Option<String> {
     let line = fs::read_to_string("/proc/loadavg").ok()?;
@@ -56,6 +61,12 @@ pub(crate) fn load_averages() -> Option<String> {
 
 fn ticks_per_second() -> f64 {
     sysconf(SysconfVar::CLK_TCK).ok().flatten().unwrap_or(100) as f64
+}
+
+/// `0.20 0.18 0.12 1/80 11206`: before the stroke.
+fn running(load: &str) -> Option<u32> {
+    let tasks = load.split_ascii_whitespace().nth(3)?;
+    tasks.split_once('/')?.0.parse().ok()
 }
 
 /// utime + stime: the 14th and 15th field, counted behind the name, which may have blanks and brackets in it.
@@ -101,6 +112,12 @@ mod tests {
             Some(63)
         );
         assert_eq!(busy_ticks("cpu 1 2"), None);
+    }
+
+    #[test]
+    fn tasks_that_run_are_counted() {
+        assert_eq!(running("0.20 0.18 0.12 3/80 11206\n"), Some(3));
+        assert_eq!(running("0.20 0.18"), None);
     }
 
     #[test]

@@ -305,6 +305,7 @@ mod tests {
             started_at: 0.0,
             took: 0.0,
             core_to_core: Some(100.0),
+            others_running: Some(0),
             figures: rate
                 .map(|rate| Figures::from([(Metric::Rate, rate)]))
                 .unwrap_or_default(),
