@@ -12,8 +12,12 @@ use super::address::{Family, LocalAddress};
 use super::sys::{option, set_option};
 use crate::offloads::{Offload, Offloads};
 
-/// What a socket may hold in either direction, before the kernel doubles it for its own use: 5 ms at 10 Gbit/s.
-const BUFFER_BYTES: i32 = 7 << 20;
+/// What a socket may hold of what came, before the kernel doubles it for its own use: 20 ms at 6 Gbit/s, which is how long a
+/// worker may have to wait for a core. Ten TCP flows (cubic) filled 7 MiB now and then, which lost whole trains.
+const RECEIVE_BYTES: i32 = 16 << 20;
+
+/// What a socket may hold of what goes: 5 ms at 10 Gbit/s. Whoever sends waits for room.
+const SEND_BYTES: i32 = 7 << 20;
 
 /// A bound socket of this family, non-blocking.
 pub(super) fn open(
@@ -124,11 +128,16 @@ fn allow_fragments(family: Family, socket: BorrowedFd<'_>) -> io::Result<()> {
 
 /// Asks for large buffers: beyond the system's limit with the privilege for it, else up to the limit.
 fn grow_buffers(family: Family, socket: BorrowedFd<'_>) {
-    for (forced, limited, name) in [
-        (libc::SO_RCVBUFFORCE, libc::SO_RCVBUF, "receive"),
-        (libc::SO_SNDBUFFORCE, libc::SO_SNDBUF, "send"),
+    for (forced, limited, wanted, name) in [
+        (
+            libc::SO_RCVBUFFORCE,
+            libc::SO_RCVBUF,
+            RECEIVE_BYTES,
+            "receive",
+        ),
+        (libc::SO_SNDBUFFORCE, libc::SO_SNDBUF, SEND_BYTES, "send"),
     ] {
-        let set = |kind| set_option(socket, libc::SOL_SOCKET, kind, BUFFER_BYTES);
+        let set = |kind| set_option(socket, libc::SOL_SOCKET, kind, wanted);
         let grown = set(forced).or_else(|refused| {
             log::debug!(
                 "the {family} socket's {name} buffer can't go beyond net.core's limit: {refused}"
