@@ -86,8 +86,9 @@ mod tests {
     #[test]
     fn a_release_that_is_not_installed_is_no_proof() {
         if Path::new("/sys/module/wireguard").exists() || !Path::new("/proc/modules").exists() {
-            eprintln!(
-                "SKIPPED a_release_that_is_not_installed_is_no_proof: this kernel takes no modules, or has it"
+            crate::skipped::skipped(
+                "a_release_that_is_not_installed_is_no_proof",
+                "this kernel takes no modules, or has it",
             );
             return;
         }

@@ -9,6 +9,7 @@
 
 mod child;
 mod connections;
+mod conntrack;
 mod core_list;
 mod counters;
 mod delta;
@@ -39,6 +40,8 @@ mod processes;
 mod programs;
 mod queues;
 mod routes;
+#[cfg(test)]
+mod skipped;
 mod snapshot;
 mod sock_diag;
 mod softnet;

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::files;
+use crate::{conntrack, files, sysctls};
 
 /// Rows of `snmp` that are settings or gauges, not counters.
 const NOT_COUNTERS: [&str; 7] = [
@@ -28,7 +28,15 @@ pub(crate) fn protocols() -> BTreeMap<String, u64> {
     add_pairs_of_lines(&read("snmp"), &mut counters);
     add_pairs_of_lines(&read("netstat"), &mut counters);
     add_snmp6(&read("snmp6"), &mut counters);
-    add_conntrack(&read("stat/nf_conntrack"), &mut counters);
+    match files::text("/proc/thread-self/net/stat/nf_conntrack") {
+        Ok(text) => add_conntrack(&text, &mut counters),
+        // The file is first because it never loads a module.
+        Err(_) if sysctls::conntrack_table().is_some() => {
+            // Without the right to ask they stay away, as any section that cannot be read.
+            let _ = conntrack::add_statistics(&mut counters);
+        }
+        Err(_) => {}
+    }
     counters
 }
 

@@ -247,7 +247,10 @@ mod tests {
     #[test]
     fn ipv4_within_ipv6_sockets_is_ipv4() {
         let Ok(listener) = StdListener::bind("[::]:0") else {
-            eprintln!("SKIPPED ipv4_within_ipv6_sockets_is_ipv4: this machine has no IPv6");
+            crate::skipped::skipped(
+                "ipv4_within_ipv6_sockets_is_ipv4",
+                "this machine has no IPv6",
+            );
             return;
         };
         let port = listener.local_addr().unwrap().port();
