@@ -23,9 +23,10 @@ use crate::firewall_way::Subject;
 use crate::generic_netlink::Undecoded;
 use crate::links::{qdisc_counters, raw_link};
 use crate::{
-    CoreTime, Counters, DeviceCounters, EndpointRoute, Known, device_statistics, firewall,
-    generic_netlink, host, netlink, offloads, proc_net, proc_stat, processes, routes, sock_diag,
-    softnet, wireguard_kernel, wireguard_uapi,
+    Connections, CoreTime, Counters, DeviceCounters, EndpointRoute, Known, conntrack, core_list,
+    device_statistics, driver_statistics, firewall, generic_netlink, hardware, host, interrupts,
+    kernel_wireguard, netlink, offloads, proc_net, proc_stat, processes, queues, routes, sock_diag,
+    softnet, tcp_sockets, wireguard_kernel, wireguard_uapi,
 };
 
 #[cfg(test)]
@@ -82,16 +83,29 @@ pub fn nft(ruleset: &[u8]) {
     }
 }
 
+/// What `ethtool -S` prints.
+pub fn ethtool(output: &[u8]) {
+    match driver_statistics::parse(&String::from_utf8_lossy(output)) {
+        Ok(statistics) => {
+            assert!(statistics.losses.len() <= statistics.all);
+            assert!(statistics.losses.values().all(|count| *count > 0));
+        }
+        Err(error) => assert!(error.len() < LONGEST_MESSAGE, "{error}"),
+    }
+}
+
 /// A datagram of the kernel; the first byte chooses the protocol.
 pub fn kernel(input: &[u8]) {
     let Some((protocol, datagram)) = input.split_first() else {
         return;
     };
-    match protocol % 5 {
+    match protocol % 6 {
         0 => each(datagram, route_message),
         1 => each(datagram, |message| {
             if let SockDiagMessage::InetResponse(response) = message {
                 travels(&sock_diag::udp_socket(&response));
+                travels(&tcp_sockets::connection(&response));
+                travels(&tcp_sockets::listener(&response));
             }
         }),
         2 => each(datagram, |message: GenlMessage<WireguardMessage>| {
@@ -102,9 +116,17 @@ pub fn kernel(input: &[u8]) {
             black_box(offloads::index(&message.payload));
             black_box(offloads::speed(&message.payload));
             travels(&offloads::features(&message.payload));
+            travels(&queues::rings(&message.payload));
+            travels(&queues::channels(&message.payload));
+            travels(&queues::spreading(&message.payload, "eth0"));
         }),
-        _ => each(datagram, |message: GenlMessage<Undecoded>| {
+        4 => each(datagram, |message: GenlMessage<Undecoded>| {
             black_box(generic_netlink::family_id(&message.payload));
+        }),
+        _ => each(datagram, |message: conntrack::Message| {
+            let mut counters = BTreeMap::new();
+            conntrack::add(&message.0, &mut counters);
+            travels(&counters);
         }),
     }
 }
@@ -148,8 +170,20 @@ fn each<M: NetlinkDeserializable>(datagram: &[u8], look_at: impl Fn(M)) {
     }
 }
 
-/// Two readings of another machine's counters, `[earlier, later]` in JSON, and what moved.
+/// Two readings of another machine's counters or connections, `[earlier, later]` in JSON, and what moved.
 pub fn delta(json: &[u8]) {
+    if let Ok((earlier, later)) = serde_json::from_slice::<(Connections, Connections)>(json) {
+        for progress in later.since(&earlier) {
+            let times = [
+                progress.busy,
+                progress.rwnd_limited,
+                progress.sndbuf_limited,
+            ];
+            let mut moved = times.into_iter().flatten();
+            assert!(progress.seconds >= 0.0 && moved.all(|time| time >= 0.0));
+            travels(&progress);
+        }
+    }
     let Ok((earlier, later)) = serde_json::from_slice::<(Counters, Counters)>(json) else {
         return;
     };
@@ -180,6 +214,18 @@ pub fn proc(text: &[u8]) {
     );
     travels(&cores);
     travels(&softnet::parse(&text));
+    let softirqs = interrupts::parse_softirqs(&text, &numbers);
+    assert!(
+        softirqs
+            .values()
+            .all(|counts| counts.len() == numbers.len())
+    );
+    travels(&softirqs);
+    travels(&hardware::current_of(&text));
+    black_box(kernel_wireguard::names_wireguard(&text));
+    for cores in [core_list::list(&text), core_list::mask(&text)] {
+        assert!(cores.is_sorted_by(|one, next| one < next));
+    }
     travels(&processes::process_time(&text, 100.0));
     black_box(host::field(&text, &["model name", "Model"]));
     black_box(host::has_net_admin(&text));
@@ -200,6 +246,7 @@ mod tests {
     fn the_corpus_is_read() {
         corpus("facts_uapi", super::uapi);
         corpus("facts_device", super::device);
+        corpus("facts_ethtool", super::ethtool);
         corpus("facts_nft", super::nft);
         corpus("facts_kernel", super::kernel);
         corpus("facts_proc", super::proc);
