@@ -1,17 +1,21 @@
 //! Snapshots and deltas of a real tunnel: two network namespaces, a veth pair, two wireguard-go daemons.
 
-use std::fmt::Write as _;
-use std::fs::{File, OpenOptions};
-use std::io::Write as _;
-use std::net::UdpSocket;
-use std::process::{Child, Command, Stdio};
-use std::sync::atomic::{AtomicU32, Ordering};
+#[path = "support/lab.rs"]
+mod lab;
+
+use std::fs::OpenOptions;
+use std::io::{Read as _, Write as _};
+use std::net::{TcpListener, TcpStream, UdpSocket};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use nix::sys::signal::Signal;
 use nix::unistd::Pid;
-use wirespeed_facts::{Implementation, Known, Scope, counters, snapshot};
+use wirespeed_facts::{
+    ConnectionsWanted, Implementation, Known, Scope, connections, counters, snapshot,
+};
+
+use lab::{End, Lab, missing};
 
 #[test]
 fn a_tunnel_is_seen_from_its_own_namespace_and_its_traffic_counted() {
@@ -173,25 +177,124 @@ fn a_thousand_peers_are_read() {
     }
     let lab = Lab::new();
     let [near, _] = &lab.ends;
-    let mut config = "[Interface]\nListenPort = 51820\n".to_owned();
-    for peer in 1..=1000_u32 {
-        // Any 32 bytes are a public key; the last digits keep it canonical base64.
-        let key = format!("{peer:042}E=");
-        writeln!(
-            config,
-            "[Peer]\nPublicKey = {key}\nAllowedIPs = 10.78.{}.{}/32",
-            peer / 250,
-            peer % 250
-        )
-        .unwrap();
-    }
-    let mut file = tempfile::NamedTempFile::new().unwrap();
-    file.write_all(config.as_bytes()).unwrap();
-    near.run(&format!("wg setconf IFACE {}", file.path().display()));
-    let start = Instant::now();
+    near.take_peers(1000);
     let counted = near.inside(|| counters(&Scope::default()));
-    eprintln!("counters with 1,000 peers took {:?}", start.elapsed());
     assert_eq!(counted.peers.len(), 1000);
+
+    // The benchmark has the true figure: 200 ms is its limit. Here, unoptimized and with other tests beside, the best
+    // of five is given twice that.
+    let took = |number: u32| {
+        let start = Instant::now();
+        let facts = near.inside(|| snapshot(&Scope::default()));
+        let took = start.elapsed();
+        let peers = facts.tunnels[0].peers.value().map(Vec::len);
+        assert_eq!(peers, Some(1000));
+        eprintln!("snapshot {number} with 1,000 peers took {took:?}");
+        took
+    };
+    let best = (1..=5).map(took).min().unwrap();
+    assert!(best < Duration::from_millis(400), "{best:?}");
+}
+
+#[test]
+fn what_is_behind_a_tunnel_and_its_way_is_told() {
+    const TEST: &str = "what_is_behind_a_tunnel_and_its_way_is_told";
+    if let Some(reason) = missing() {
+        return skipped(TEST, &reason);
+    }
+    let lab = Lab::new();
+    let [near, far] = &lab.ends;
+    lab.connect();
+    near.run("echo 1 > /proc/sys/net/ipv4/conf/veth0/forwarding");
+    near.run("nft add table inet t");
+    near.run("nft 'add chain inet t in { type filter hook input priority 0; }'");
+    near.run("nft 'add rule inet t in iifname veth0 udp dport 51820 accept'");
+    near.run("nft 'add rule inet t in tcp dport 22 accept'");
+    near.run("nft 'add chain inet t raw { type filter hook prerouting priority raw; }'");
+    near.run("nft 'add rule inet t raw udp dport 51820 notrack'");
+    near.run("echo 2 > /sys/class/net/IFACE/queues/rx-0/rps_cpus");
+
+    // A connection through the tunnel and one beside it.
+    let (inside, outside) = near.inside(|| {
+        let listen = |address: &str| TcpListener::bind((address, 0)).unwrap();
+        (listen("10.77.0.1"), listen("192.168.77.1"))
+    });
+    let port = inside.local_addr().unwrap().port();
+    let streams = far.inside(|| {
+        let connect = |listener: &TcpListener| {
+            let mut stream = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+            stream.write_all(&[7; 3000]).unwrap();
+            stream
+        };
+        [connect(&inside), connect(&outside)]
+    });
+    let (mut accepted, _) = inside.accept().unwrap();
+    accepted.read_exact(&mut [0; 3000]).unwrap();
+
+    let facts = near.inside(|| snapshot(&Scope::default()));
+    assert_eq!(facts.outer_links, ["veth0"]);
+    let veth = facts.link("veth0").unwrap();
+    assert_eq!((veth.parent.as_deref(), veth.is_tunnel()), (None, false));
+    assert_eq!(veth.forwards_ipv4, Some(true));
+    assert!(facts.nested_in().is_empty());
+    let detail = veth.detail.value().expect("the outer link's detail");
+    assert_eq!(detail.numa_node, Known::Value(None));
+    assert_eq!(detail.interrupts, Known::Value(Vec::new()));
+    assert_eq!(detail.threaded, Known::Value(false));
+    let tunnel = facts.link(&near.interface).unwrap();
+    assert!(tunnel.is_tunnel());
+    let detail = tunnel.detail.value().expect("the tunnel's detail");
+    let queues = detail.receive_queues.value().expect("queues");
+    if facts.cpu.online > 1 {
+        assert_eq!(queues[0].rps_cores, [1]);
+    }
+    assert_eq!(facts.link("lo").unwrap().detail.value(), None);
+
+    let filter = &facts.firewall.value().expect("a packet filter").tunnels[&near.interface];
+    assert_eq!(
+        (filter.outer_in["prerouting"], filter.outer_in["input"]),
+        (1, 1)
+    );
+    assert_eq!(filter.inner_in["input"], 2);
+    assert_eq!(
+        filter.outer_untracked,
+        Known::Value(false),
+        "outwards they are tracked"
+    );
+
+    let found = facts.connections.value().expect("connections");
+    assert!(found.established >= 2);
+    let [through] = &found.wanted[..] else {
+        panic!("one connection through the tunnel: {found:?}");
+    };
+    assert_eq!(through.local, accepted.local_addr().unwrap());
+    assert_eq!(through.info.pmtu, 1420);
+    let listener = |address: &str| {
+        let found = found.listeners.iter();
+        let mut ours = found.filter(|listener| listener.local.ip().to_string() == address);
+        ours.next().unwrap()
+    };
+    assert_eq!(listener("10.77.0.1").queue, 0);
+    assert_eq!(listener("192.168.77.1").queue, 1);
+    let holder = listener("192.168.77.1").holder.as_ref().unwrap();
+    assert_eq!(holder.pid, std::process::id());
+
+    // The same connection again, by its port.
+    let wanted = ConnectionsWanted {
+        ports: vec![port],
+        ..ConnectionsWanted::default()
+    };
+    let [mut client, _] = streams;
+    client.write_all(&[7; 2000]).unwrap();
+    accepted.read_exact(&mut [0; 2000]).unwrap();
+    let later = near
+        .inside(|| connections(&wanted))
+        .value()
+        .cloned()
+        .unwrap();
+    let progress = later.since(found);
+    assert_eq!(progress.len(), 1, "{progress:?}");
+    assert!(progress[0].bytes_received.is_none_or(|bytes| bytes == 2000));
 }
 
 #[test]
@@ -202,11 +305,11 @@ fn a_stopped_daemon_is_an_unknown_within_its_time_limit() {
     }
     let lab = Lab::new();
     let [near, _] = &lab.ends;
-    near.stop_daemon();
+    stop_daemon(near);
     let start = Instant::now();
     let facts = near.inside(|| snapshot(&Scope::default()));
     let took = start.elapsed();
-    near.signal_daemon(Signal::SIGCONT);
+    signal_daemon(near, Signal::SIGCONT);
     let Known::Unknown(reason) = &facts.tunnels[0].peers else {
         panic!("{:?}", facts.tunnels);
     };
@@ -224,7 +327,7 @@ fn drops_of_an_overrun_daemon_are_those_of_its_socket() {
     let [near, far] = &lab.ends;
     lab.connect();
     let before = near.inside(|| counters(&Scope::default()));
-    near.stop_daemon();
+    stop_daemon(near);
     far.inside(|| {
         let socket = UdpSocket::bind("192.168.77.2:0").unwrap();
         for _ in 0..2000 {
@@ -232,7 +335,7 @@ fn drops_of_an_overrun_daemon_are_those_of_its_socket() {
             let _ = socket.send_to(&[0; 1200], "192.168.77.1:51820");
         }
     });
-    near.signal_daemon(Signal::SIGCONT);
+    signal_daemon(near, Signal::SIGCONT);
     let facts = near.inside(|| snapshot(&Scope::default()));
     let delta = facts.counters.delta(&before);
     let sockets = facts.tunnels[0].sockets.value().expect("sockets");
@@ -249,187 +352,25 @@ fn drops_of_an_overrun_daemon_are_those_of_its_socket() {
     assert!(delta.protocols["Udp.RcvbufErrors"] >= *drops);
 }
 
-/// One end: a namespace with a veth and a daemon.
-struct End {
-    namespace: String,
-    interface: String,
-    daemon: Child,
-    public_key: String,
+fn signal_daemon(end: &End, signal: Signal) {
+    nix::sys::signal::kill(Pid::from_raw(end.daemon.id().cast_signed()), signal).unwrap();
 }
 
-struct Lab {
-    ends: [End; 2],
-}
-
-static LABS: AtomicU32 = AtomicU32::new(0);
-
-impl Lab {
-    fn new() -> Self {
-        let number = LABS.fetch_add(1, Ordering::Relaxed);
-        let id = format!("{:x}-{number}", std::process::id());
-        let ends = ["a", "b"].map(|side| End::new(&id, side));
-        let [near, far] = &ends;
-        for (number, end) in (1..).zip([near, far]) {
-            end.run("ip link set lo up");
-            if number == 1 {
-                end.run(&format!(
-                    "ip link add veth0 type veth peer name veth0 netns {}",
-                    far.namespace
-                ));
-            }
-            end.run(&format!("ip address add 192.168.77.{number}/24 dev veth0"));
-            end.run("ip link set veth0 up");
-            end.run(&format!("ip address add 10.77.0.{number}/24 dev IFACE"));
-        }
-        Self { ends }
-    }
-
-    /// Keys, peers, addresses.
-    fn connect(&self) {
-        let [near, far] = &self.ends;
-        for (end, other, number) in [(near, far, 2), (far, near, 1)] {
-            let mut file = tempfile::NamedTempFile::new().unwrap();
-            file.write_all(end.private_key().as_bytes()).unwrap();
-            end.run(&format!(
-                "wg set IFACE listen-port 51820 private-key {} peer {} endpoint 192.168.77.{number}:51820 \
-                 allowed-ips 10.77.0.{number}/32 persistent-keepalive 25",
-                file.path().display(),
-                other.public_key,
-            ));
-            end.run("ip link set IFACE up mtu 1420");
-        }
-    }
-}
-
-impl End {
-    fn new(id: &str, side: &str) -> Self {
-        let namespace = format!("ws-facts-{id}-{side}");
-        let interface = format!("wf{}{side}", id.replace('-', ""));
-        sh(&format!("ip netns add {namespace}"));
-        let daemon = Command::new("ip")
-            .args([
-                "netns",
-                "exec",
-                &namespace,
-                "wireguard-go",
-                "-f",
-                &interface,
-            ])
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .spawn()
-            .unwrap();
-        let mut end = Self {
-            namespace,
-            interface,
-            daemon,
-            public_key: String::new(),
-        };
-        end.public_key = sh(&format!("echo {} | wg pubkey", end.private_key()));
-        let socket = format!("/var/run/wireguard/{}.sock", end.interface);
-        let deadline = Instant::now() + Duration::from_secs(10);
-        while !std::path::Path::new(&socket).exists() {
-            assert!(Instant::now() < deadline, "wireguard-go made no {socket}");
-            thread::sleep(Duration::from_millis(10));
-        }
-        end
-    }
-
-    /// A key of this end alone; these keys guard nothing.
-    fn private_key(&self) -> String {
-        let middle = if self.interface.ends_with('a') {
-            "Y"
-        } else {
-            "Z"
-        };
-        format!("{middle:A^43}=")
-    }
-
-    /// Runs a command in the namespace; `IFACE` stands for the tunnel's interface.
-    fn run(&self, command: &str) -> String {
-        let command = command.replace("IFACE", &self.interface);
-        let quoted = command.replace('\'', "'\\''");
-        sh(&format!(
-            "ip netns exec {} sh -c '{quoted}'",
-            self.namespace
-        ))
-    }
-
-    fn signal_daemon(&self, signal: Signal) {
-        nix::sys::signal::kill(Pid::from_raw(self.daemon.id().cast_signed()), signal).unwrap();
-    }
-
-    /// Returns when every thread of the daemon stands still.
-    fn stop_daemon(&self) {
-        self.signal_daemon(Signal::SIGSTOP);
-        let stopped = || {
-            let tasks = std::fs::read_dir(format!("/proc/{}/task", self.daemon.id())).unwrap();
-            tasks.flatten().all(|task| {
-                std::fs::read_to_string(task.path().join("stat"))
-                    .is_ok_and(|stat| stat.contains(") T "))
-            })
-        };
-        let deadline = Instant::now() + Duration::from_secs(5);
-        while !stopped() {
-            assert!(Instant::now() < deadline, "the daemon does not stop");
-            thread::sleep(Duration::from_millis(1));
-        }
-    }
-
-    /// Runs a function in a thread inside the namespace.
-    fn inside<T: Send>(&self, run: impl FnOnce() -> T + Send) -> T {
-        thread::scope(|threads| {
-            let thread = threads.spawn(|| {
-                let namespace = File::open(format!("/run/netns/{}", self.namespace)).unwrap();
-                nix::sched::setns(namespace, nix::sched::CloneFlags::CLONE_NEWNET).unwrap();
-                run()
-            });
-            thread.join().unwrap()
+/// Returns when every thread of the daemon stands still.
+fn stop_daemon(end: &End) {
+    signal_daemon(end, Signal::SIGSTOP);
+    let stopped = || {
+        let tasks = std::fs::read_dir(format!("/proc/{}/task", end.daemon.id())).unwrap();
+        tasks.flatten().all(|task| {
+            std::fs::read_to_string(task.path().join("stat"))
+                .is_ok_and(|stat| stat.contains(") T "))
         })
+    };
+    let deadline = Instant::now() + Duration::from_secs(5);
+    while !stopped() {
+        assert!(Instant::now() < deadline, "the daemon does not stop");
+        thread::sleep(Duration::from_millis(1));
     }
-}
-
-impl Drop for End {
-    fn drop(&mut self) {
-        // Cleaning up goes on whatever fails.
-        let _ = self.daemon.kill();
-        let _ = self.daemon.wait();
-        let _ = Command::new("ip")
-            .args(["netns", "del", &self.namespace])
-            .status();
-        let _ = std::fs::remove_file(format!("/var/run/wireguard/{}.sock", self.interface));
-    }
-}
-
-fn sh(command: &str) -> String {
-    let output = Command::new("sh").args(["-c", command]).output().unwrap();
-    assert!(
-        output.status.success(),
-        "{command}: {}",
-        String::from_utf8_lossy(&output.stderr)
-    );
-    String::from_utf8_lossy(&output.stdout).trim().to_owned()
-}
-
-/// What this machine lacks for these tests.
-fn missing() -> Option<String> {
-    if !nix::unistd::geteuid().is_root() {
-        return Some("needs root".to_owned());
-    }
-    for program in ["ip", "wg", "wireguard-go", "nft", "tc", "ping"] {
-        let found = Command::new("sh")
-            .args(["-c", &format!("command -v {program}")])
-            .stdout(Stdio::null())
-            .status();
-        if !found.is_ok_and(|status| status.success()) {
-            return Some(format!("needs the program {program}"));
-        }
-    }
-    if !std::path::Path::new("/dev/net/tun").exists() {
-        return Some("needs /dev/net/tun".to_owned());
-    }
-    None
 }
 
 fn skipped(test: &str, reason: &str) {
