@@ -243,6 +243,13 @@ impl Timers {
         self.last_sent_handshake = None;
     }
 
+    /// The same, and the retries of a handshake that can't be answered any more end.
+    pub(crate) fn forget_handshake_under_way(&mut self) {
+        self.forget_last_handshake();
+        self.retransmit_handshake = None;
+        self.initiation = None;
+    }
+
     fn traversed(&mut self, now: Instant) {
         if let Some(interval) = self.persistent_interval {
             self.persistent_keepalive = Some(now + interval);

@@ -302,8 +302,19 @@ impl Tunnel {
     /// A new tunnel is up.
     pub fn start(&self, now: Now) {
         self.down.store(false, Ordering::SeqCst);
+        self.speak_up(now);
+    }
+
+    /// To be told after the private key was set: peers with a persistent keepalive hear from us, and what waits is sent.
+    /// Does nothing while the interface is down, and nothing without a key.
+    pub fn speak_up(&self, now: Now) {
+        if self.is_down() || self.private_key().is_none() {
+            return;
+        }
         for peer in self.peers() {
             if peer.persistent_keepalive().is_some() || peer.has_staged() {
+                // What was tried without a key need not be waited for.
+                peer.timers.locked().forget_handshake_under_way();
                 self.send_keepalive(now, &peer);
             }
         }

@@ -115,6 +115,7 @@ fn change_device(interface: &dyn Interface, line: DeviceLine) -> Result<(), SetE
             // Setting a key ends what is being sent in all sessions, and `wg syncconf` sends it each time.
             if !same {
                 tunnel.set_private_key(key);
+                tunnel.speak_up(interface.now());
             }
         }
         DeviceLine::ListenPort(port) => {

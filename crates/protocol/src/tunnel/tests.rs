@@ -233,6 +233,26 @@ fn a_peer_of_low_order_is_given_up_without_a_trace() {
 }
 
 #[test]
+fn a_persistent_keepalive_begins_with_the_private_key() {
+    let mut rng = StdRng::seed_from_u64(1);
+    let tunnel = Tunnel::new(Instant::default(), Options::default(), &mut rng);
+    let now = Now::default();
+    let peer = tunnel
+        .add_peer(PrivateKey::from_bytes([2; 32]).public(), &mut rng)
+        .unwrap();
+    tunnel.set_endpoint(now, &peer, address(1));
+    tunnel.set_persistent_keepalive(now, &peer, Some(Duration::from_secs(25)));
+    tunnel.timers(now, &mut rng);
+    assert_eq!(tunnel.poll_transmit(), None);
+    tunnel.set_private_key(Some(PrivateKey::from_bytes([1; 32])));
+    tunnel.speak_up(now);
+    tunnel.timers(now, &mut rng);
+    let sent = tunnel.poll_transmit().expect("an initiation");
+    assert_eq!(sent.peer, Some(peer.id()));
+    assert_eq!(sent.bytes.len(), 148);
+}
+
+#[test]
 fn ten_thousand_peers_begin_at_once_and_none_is_forgotten() {
     let mut rng = StdRng::seed_from_u64(1);
     let tunnel = Tunnel::new(Instant::default(), Options::default(), &mut rng);
