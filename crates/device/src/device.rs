@@ -313,6 +313,7 @@ fn link_event(core: &Core, event: Event, statistics: &WorkerStatistics) {
             core.tun.set_mtu_seen(mtu);
         }
         Event::Renamed(name) => log::info!("the interface's name is {name} now"),
+        Event::Route(route) => core.sticky.forget_behind(route),
         Event::Forwards => {
             log::info!("this machine forwards from now on, so super-packets keep their length");
             limit_segments(&core.tun, None);

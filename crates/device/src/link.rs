@@ -1,4 +1,4 @@
-//! What happens to the TUN's interface: up and down, its MTU, its name, its end.
+//! What happens to the TUN's interface: up and down, its MTU, its name, its end; and to the routes of its tunnel.
 //!
 //! The kernel tells by rtnetlink. An interface may be moved to another network namespace while we stay; the socket hears of that one, too,
 //! so the watch goes on there.
@@ -7,7 +7,10 @@ pub(crate) mod message;
 pub(crate) mod socket;
 
 use std::io;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::os::fd::{AsFd, BorrowedFd};
+
+use wirespeed_protocol::Prefix;
 
 use self::message::{Content, Link, Message, Request, messages};
 use self::socket::{DATAGRAM_BYTES, Netlink};
@@ -25,6 +28,8 @@ pub enum Event {
     Renamed(String),
     /// It was deleted.
     Gone,
+    /// A route to these addresses of other machines came, went or changed in our own network namespace.
+    Route(Prefix),
     /// From now on the machine may forward packets of others, see [`limit_segments`](crate::tun::Tun::limit_segments). Told once.
     Forwards,
 }
@@ -63,6 +68,8 @@ impl Watch {
         let group = |number: u32| 1 << (number - 1);
         let mut netlink = Netlink::open(
             group(libc::RTNLGRP_LINK)
+                | group(libc::RTNLGRP_IPV4_ROUTE)
+                | group(libc::RTNLGRP_IPV6_ROUTE)
                 | group(libc::RTNLGRP_IPV4_NETCONF)
                 | group(libc::RTNLGRP_IPV6_NETCONF),
         )?;
@@ -126,7 +133,10 @@ impl Watch {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 // Something was lost; what matters is how it stands now.
-                Err(error) if error.raw_os_error() == Some(libc::ENOBUFS) => self.ask_again()?,
+                Err(error) if error.raw_os_error() == Some(libc::ENOBUFS) => {
+                    every_route().for_each(|route| each(Event::Route(route)));
+                    self.ask_again()?;
+                }
                 Err(error) => return Err(error),
             }
         }
@@ -151,6 +161,7 @@ impl Watch {
             Content::LinkGone(link) if is_followed(&link) => {
                 return self.follow(&link, each);
             }
+            Content::Route(route) if namespace.is_none() => each(Event::Route(route)),
             Content::Forwarding(true) if namespace.is_none() && !self.forwards => {
                 self.forwards = true;
                 each(Event::Forwards);
@@ -194,6 +205,13 @@ impl Watch {
         self.netlink.send(request)?;
         Ok(())
     }
+}
+
+/// All addresses of each family.
+fn every_route() -> impl Iterator<Item = Prefix> {
+    let any: [IpAddr; 2] = [Ipv4Addr::UNSPECIFIED.into(), Ipv6Addr::UNSPECIFIED.into()];
+    any.into_iter()
+        .filter_map(|address| Prefix::new(address, 0))
 }
 
 impl Seen {

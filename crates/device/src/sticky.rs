@@ -1,14 +1,14 @@
 //! The local address each peer was last heard at, which is where we answer from.
 //!
 //! On a machine with several addresses the route alone may choose one the peer, or a firewall on the road, doesn't know.
-//! The address holds for the endpoint it was learned with: when the peer moves, or is given another endpoint, the
-//! route decides again until it is heard.
+//! The address holds for the endpoint it was learned with: when the peer moves, or is given another endpoint, or a route
+//! to it changes, the route decides again until it is heard.
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
 use std::sync::RwLock;
 
-use wirespeed_protocol::PeerId;
+use wirespeed_protocol::{PeerId, Prefix};
 
 use crate::lock::Shared;
 use crate::udp::LocalAddress;
@@ -45,6 +45,15 @@ impl Sticky {
     /// The address doesn't work, or may not.
     pub(crate) fn forget(&self, peer: PeerId) {
         self.known.writing().remove(&peer);
+    }
+
+    /// A route to these addresses changed, so it may lead out of another interface now: the route decides again for
+    /// peers that are there.
+    pub(crate) fn forget_behind(&self, route: Prefix) {
+        let concerned = |known: &Known| route.contains(known.endpoint.ip());
+        if self.known.reading().values().any(concerned) {
+            self.known.writing().retain(|_, known| !concerned(known));
+        }
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -92,6 +101,22 @@ mod tests {
         assert_eq!(sticky.source(peer, there), Some(local(2)));
         sticky.forget(peer);
         assert_eq!(sticky.source(peer, there), None);
+    }
+
+    #[test]
+    fn a_route_that_changed_decides_for_the_peers_behind_it() {
+        let sticky = Sticky::default();
+        let [near, far] = peers();
+        let [here, there] = ["192.0.2.7:1", "198.51.100.1:1"].map(|text| text.parse().unwrap());
+        sticky.learn(near, here, local(1));
+        sticky.learn(far, there, local(2));
+        sticky.forget_behind(Prefix::new([192, 0, 2, 0].into(), 24).unwrap());
+        assert_eq!(sticky.source(near, here), None);
+        assert_eq!(sticky.source(far, there), Some(local(2)));
+        sticky.forget_behind(Prefix::new([0; 16].into(), 0).unwrap());
+        assert_eq!(sticky.len(), 1);
+        sticky.forget_behind(Prefix::new([0; 4].into(), 0).unwrap());
+        assert_eq!(sticky.len(), 0);
     }
 
     #[test]

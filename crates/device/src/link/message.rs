@@ -1,10 +1,16 @@
 //! rtnetlink messages: what is asked, and what is understood of the answers. Numbers and shapes from the kernel's `linux/netlink.h`,
 //! `linux/rtnetlink.h`, `linux/if_link.h`, `linux/netconf.h` and `linux/net_namespace.h`, in the machine's byte order.
 
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+use wirespeed_protocol::Prefix;
+
 const HEADER_BYTES: usize = 16;
 const LINK_HEADER_BYTES: usize = 16;
 const ATTRIBUTE_HEADER_BYTES: usize = 4;
 const ATTRIBUTE_TYPE: u16 = 0x3fff;
+
+const ROUTE_HEADER_BYTES: usize = 12;
 
 const NETCONFA_FORWARDING: u16 = 2;
 const NETNSA_NSID: u16 = 1;
@@ -118,6 +124,8 @@ pub(crate) enum Content {
     LinkGone(Link),
     /// Whether an interface takes packets that are for others.
     Forwarding(bool),
+    /// A route to these addresses came, went or changed.
+    Route(Prefix),
     /// The number of a namespace.
     Namespace(i32),
     /// How a request ended; 0 or a negative errno.
@@ -180,6 +188,7 @@ fn content(kind: u16, body: &[u8]) -> Option<Content> {
             let value = attribute(body.get(4..)?, NETCONFA_FORWARDING)?;
             Content::Forwarding(u32_at(value, 0)? != 0)
         }
+        libc::RTM_NEWROUTE | libc::RTM_DELROUTE => Content::Route(route(body)?),
         libc::RTM_NEWNSID => {
             let value = attribute(body.get(4..)?, NETNSA_NSID)?;
             Content::Namespace(u32_at(value, 0)?.cast_signed())
@@ -189,6 +198,25 @@ fn content(kind: u16, body: &[u8]) -> Option<Content> {
         }
         _ => Content::Other,
     })
+}
+
+/// Where a route leads to, if that's another machine: those to our own addresses and to groups are `None`.
+fn route(body: &[u8]) -> Option<Prefix> {
+    let [family, length, ..] = *body else {
+        return None;
+    };
+    if *body.get(7)? != libc::RTN_UNICAST {
+        return None;
+    }
+    let destination = attribute(body.get(ROUTE_HEADER_BYTES..)?, libc::RTA_DST);
+    let address: IpAddr = match (i32::from(family), destination) {
+        (libc::AF_INET, None) => Ipv4Addr::UNSPECIFIED.into(),
+        (libc::AF_INET6, None) => Ipv6Addr::UNSPECIFIED.into(),
+        (libc::AF_INET, Some(bytes)) => <[u8; 4]>::try_from(bytes).ok()?.into(),
+        (libc::AF_INET6, Some(bytes)) => <[u8; 16]>::try_from(bytes).ok()?.into(),
+        _ => return None,
+    };
+    Prefix::new(address, length)
 }
 
 fn link(body: &[u8]) -> Option<Link> {

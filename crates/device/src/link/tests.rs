@@ -12,9 +12,36 @@ fn until(watch: &mut Watch, wanted: &Event) -> Vec<Event> {
     while !seen.contains(wanted) {
         assert!(Instant::now() < deadline, "{wanted:?} not among {seen:?}");
         wait_for(&*watch, 100);
-        watch.events(|event| seen.push(event)).unwrap();
+        watch
+            .events(|event| {
+                // Addresses of the kernel's own making bring routes of their own.
+                if !matches!(event, Event::Route(_)) || matches!(wanted, Event::Route(_)) {
+                    seen.push(event);
+                }
+            })
+            .unwrap();
     }
     seen
+}
+
+#[test]
+fn routes_to_other_machines_are_told() {
+    if !possible("routes_to_other_machines_are_told") {
+        return;
+    }
+    let (namespace, _tun, mut watch) = watched(1);
+    namespace.ip("link set tun0 up");
+    let route = |address: IpAddr, length| Event::Route(Prefix::new(address, length).unwrap());
+    namespace.ip("addr add 192.0.2.1/24 dev tun0");
+    until(&mut watch, &route([192, 0, 2, 0].into(), 24));
+    namespace.ip("route add default via 192.0.2.2");
+    until(&mut watch, &route([0; 4].into(), 0));
+    namespace.ip("route del default");
+    until(&mut watch, &route([0; 4].into(), 0));
+    namespace.ip("-6 route add 2001:db8::/32 dev tun0");
+    let seen = until(&mut watch, &route("2001:db8::".parse().unwrap(), 32));
+    let own = route([192, 0, 2, 1].into(), 32);
+    assert!(!seen.contains(&own), "{seen:?}");
 }
 
 fn watched(queues: usize) -> (Namespace, crate::tun::Tun, Watch) {
