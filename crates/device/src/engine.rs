@@ -74,7 +74,11 @@ pub(crate) enum Engine {
 
 impl Engine {
     pub(crate) fn new(plan: Plan, core: &Arc<Core>) -> io::Result<Self> {
-        let cores = if plan.pin { allowed_cores()? } else { Vec::new() };
+        let cores = if plan.pin {
+            allowed_cores()?
+        } else {
+            Vec::new()
+        };
         Ok(match plan.kind {
             EngineKind::Inline => Self::Inline(
                 (0..plan.workers)
@@ -145,7 +149,8 @@ impl Drop for EndsOnPanic {
         if std::thread::panicking() {
             let thread = std::thread::current();
             let name = thread.name().unwrap_or("?");
-            self.0.end_because(End::Failed(format!("thread {name} panicked")));
+            self.0
+                .end_because(End::Failed(format!("thread {name} panicked")));
         }
     }
 }
@@ -177,7 +182,12 @@ mod tests {
     #[test]
     fn workers_are_dealt_to_the_allowed_cores() {
         assert_eq!(pick(&[], 3), None);
-        assert_eq!((0..3).filter_map(|it| pick(&[4, 6], it)).collect::<Vec<_>>(), [4, 6, 4]);
+        assert_eq!(
+            (0..3)
+                .filter_map(|it| pick(&[4, 6], it))
+                .collect::<Vec<_>>(),
+            [4, 6, 4]
+        );
         assert!(!allowed_cores().unwrap().is_empty());
     }
 }
