@@ -620,3 +620,61 @@ fn a_daemon_logs_to_the_system() {
         assert!(said.contains(&format!("[{pid}]")), "{said}");
     }
 }
+
+/// A unit that gives less than is used would be noticed by its users only.
+#[test]
+fn the_capabilities_of_the_unit_are_enough() {
+    let test = "the_capabilities_of_the_unit_are_enough";
+    let Some(namespace) = Namespace::new(test) else {
+        return;
+    };
+    let unit = std::path::Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../../packaging/systemd/wirespeed-device@.service");
+    let unit = fs::read_to_string(unit).unwrap();
+    let given = unit
+        .lines()
+        .find_map(|line| line.strip_prefix("CapabilityBoundingSet="));
+    let given: Vec<_> = given
+        .unwrap()
+        .split(' ')
+        .map(|name| name.trim_start_matches("CAP_").to_lowercase())
+        .collect();
+    let bounding = format!("-all,+{}", given.join(",+"));
+    let report = |limited: bool| {
+        let name = unique();
+        let mut command = namespace.command(if limited { "setpriv" } else { "env" });
+        if limited {
+            command.args([
+                "--bounding-set",
+                &bounding,
+                "--inh-caps",
+                "-all",
+                "--no-new-privs",
+            ]);
+        }
+        // With a level asked for, the daemon keeps standard error, so this can't be a pipe that is read to its end.
+        let log = tempfile::NamedTempFile::new().unwrap();
+        let status = command
+            .args([PROGRAM, "--workers", "2", "--log-level", "debug", &name])
+            .stderr(log.reopen().unwrap())
+            .status()
+            .unwrap();
+        let log = fs::read_to_string(log.path()).unwrap();
+        assert!(status.success(), "{log}");
+        let document = statistics(&name);
+        let running = Running::find(&name);
+        content(namespace.command("ip").args(["link", "del", &name]));
+        assert!(eventually(|| running.gone()));
+        let refused: Vec<_> = log
+            .lines()
+            .filter(|line| line.contains("not permitted"))
+            .map(ToOwned::to_owned)
+            .collect();
+        (
+            document["offloads"].clone(),
+            document["sandbox"].clone(),
+            refused,
+        )
+    };
+    assert_eq!(report(true), (report(false).0, report(false).1, Vec::new()));
+}

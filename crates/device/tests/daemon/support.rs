@@ -150,7 +150,13 @@ impl Namespace {
 }
 
 impl Drop for Namespace {
+    /// With what a test that failed left in it.
     fn drop(&mut self) {
+        let inside = Command::new("ip").args(["netns", "pids", &self.0]).output();
+        let inside = inside.map(|output| output.stdout).unwrap_or_default();
+        for pid in String::from_utf8_lossy(&inside).split_whitespace() {
+            let _ = Command::new("kill").arg(pid).output();
+        }
         let _ = Command::new("ip").args(["netns", "del", &self.0]).output();
     }
 }
