@@ -186,6 +186,27 @@ mod tests {
         }
     }
 
+    #[test]
+    fn a_card_of_this_machine_is_read() {
+        let cards: Vec<String> = std::fs::read_dir("/sys/class/net")
+            .into_iter()
+            .flatten()
+            .flatten()
+            .filter(|link| link.path().join("device").exists())
+            .filter_map(|link| link.file_name().into_string().ok())
+            .collect();
+        let read = of_links(cards);
+        if let Some((name, Err(reason))) = read.iter().next() {
+            crate::skipped::skipped(
+                "a_card_of_this_machine_is_read",
+                &format!("{name}: {reason}"),
+            );
+        }
+        for statistics in read.values().flatten() {
+            assert!(statistics.all >= statistics.losses.len());
+        }
+    }
+
     proptest! {
         #[test]
         fn any_text_is_refused_or_read(text in "(NIC statistics:\n)?( {1,5}[a-z_:]{1,9}: [0-9]{1,22}\n){0,5}.{0,20}") {
