@@ -12,9 +12,9 @@ use super::address::{Family, LocalAddress};
 use super::sys::{option, set_option};
 use crate::offloads::{Offload, Offloads};
 
-/// What a socket may hold of what came, before the kernel doubles it for its own use: 20 ms at 6 Gbit/s, which is how long a
-/// worker may have to wait for a core. Ten TCP flows (cubic) filled 7 MiB now and then, which lost whole trains.
-const RECEIVE_BYTES: i32 = 16 << 20;
+/// What a socket may hold of what came, before the kernel doubles it for its own use: the windows of ten TCP flows, 6 MB each as
+/// Linux limits them. A worker that waits for a core (20 ms at 6 Gbit/s fill 16 MiB) would otherwise lose whole trains.
+const RECEIVE_BYTES: i32 = 32 << 20;
 
 /// What a socket may hold of what goes: 5 ms at 10 Gbit/s. Whoever sends waits for room.
 const SEND_BYTES: i32 = 7 << 20;
