@@ -88,7 +88,7 @@ pub(crate) fn parse(text: &str) -> Result<DriverStatistics, String> {
             .and_then(|(name, value)| Some((name.trim(), value.trim().parse::<u64>().ok()?)))
             .filter(|(name, _)| !name.is_empty())
             .ok_or_else(|| {
-                let shown: String = line.chars().take(60).collect();
+                let shown: String = line.chars().take(24).collect();
                 format!("ethtool -S has a line that is no statistic: {shown:?}")
             })?;
         statistics.all += 1;
