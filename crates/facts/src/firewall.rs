@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::firewall_way::{self, Subject};
+use crate::firewall_walk::{clamps_mss, translates, uses_conntrack};
+use crate::firewall_way::{Subject, of_tunnel};
 use crate::{Firewall, child};
 
 const TIME_LIMIT: Duration = Duration::from_secs(2);
@@ -87,10 +88,7 @@ pub(crate) fn parse(json: &[u8], tunnels: &[Subject]) -> Result<Firewall, String
             let chain = rules.chains.entry(name(rule, "chain")).or_default();
             chain.rules.push(rule);
             let statements = rule["expr"].as_array();
-            firewall.uses_conntrack |= statements
-                .into_iter()
-                .flatten()
-                .any(firewall_way::uses_conntrack);
+            firewall.uses_conntrack |= statements.into_iter().flatten().any(uses_conntrack);
             look_at(&rule["expr"], chain, &mut firewall);
         }
     }
@@ -102,7 +100,7 @@ pub(crate) fn parse(json: &[u8], tunnels: &[Subject]) -> Result<Firewall, String
     }
     for tunnel in tunnels.iter().take(MOST_TUNNELS) {
         let [name] = &tunnel.interface;
-        let filter = firewall_way::of_tunnel(&rules, tunnel);
+        let filter = of_tunnel(&rules, tunnel);
         firewall.tunnels.insert(name.clone(), filter);
     }
     firewall.flowtables = rules.flowtables;
@@ -133,8 +131,8 @@ fn text<'a>(object: &'a Value, key: &str) -> &'a str {
 /// Looks for jumps, address translation and segment size clamping anywhere in a rule (verdict maps nest them). The
 /// depth is bounded by the JSON parser's own limit.
 fn look_at<'a>(expression: &'a Value, chain: &mut Chain<'a>, firewall: &mut Firewall) {
-    firewall.translates |= firewall_way::translates(expression);
-    firewall.clamps_mss |= firewall_way::clamps_mss(expression);
+    firewall.translates |= translates(expression);
+    firewall.clamps_mss |= clamps_mss(expression);
     match expression {
         Value::Array(items) => {
             for item in items {

@@ -13,12 +13,15 @@ mod conntrack;
 mod core_list;
 mod counters;
 mod delta;
+#[cfg(test)]
+mod delta_properties;
 mod device_statistics;
 mod driver_statistics;
 mod drivers;
 mod files;
 mod firewall;
 mod firewall_match;
+mod firewall_walk;
 mod firewall_way;
 #[cfg(any(test, feature = "fuzzing"))]
 pub mod fuzzing;
