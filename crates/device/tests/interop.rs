@@ -1,8 +1,9 @@
-//! Against other WireGuards of today: traffic, new keys and roaming, each way.
+//! Against other implementations of WireGuard of today: traffic, new keys and roaming, each way.
 //!
 //! A peer that isn't built is a skipped test with its reason (`make peers` builds them all); against the kernel's driver the
 //! same tests run in an emulated machine where this one's kernel has none (`make test-kernel`).
 
+use std::fmt::Write as _;
 use std::time::Duration;
 
 use support::peers::{self, End, Outer, PORT, Program, Tunnel};
@@ -302,11 +303,15 @@ fn count_classes(end: &End) {
             format!("iifname {} icmp type echo-request", end.interface),
         ),
     ] {
-        table += &format!("chain {chain} {{\n type filter hook input priority 0;\n");
+        let _ = writeln!(
+            table,
+            "chain {chain} {{\n type filter hook input priority 0;"
+        );
         for dscp in ["cs0", "af41", "ef"] {
             for ecn in ["not-ect", "ect0", "ce"] {
-                table += &format!(
-                    "{packets} ip dscp {dscp} ip ecn {ecn} counter comment \"{dscp} {ecn}\"\n"
+                let _ = writeln!(
+                    table,
+                    "{packets} ip dscp {dscp} ip ecn {ecn} counter comment \"{dscp} {ecn}\""
                 );
             }
         }

@@ -6,8 +6,9 @@
 //!  road   10.99.0.1/24, fd99::1/64  ── veth, MTU 1500 ──   road   10.99.0.2/24, fd99::2/64
 //! ```
 
+use std::fmt::Write as _;
 use std::fs::{self, File};
-use std::io::{Read, Write};
+use std::io::{ErrorKind, Read, Write};
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
@@ -238,7 +239,7 @@ impl Tunnel {
     pub(crate) fn state(&self) -> String {
         let mut text = String::new();
         for end in [&self.a, &self.b] {
-            text += &format!("--- {:?} in {}\n", end.program, end.namespace);
+            let _ = writeln!(text, "--- {:?} in {}", end.program, end.namespace);
             text += &end.said("wg", &["show", &end.interface]);
             text += &end.said("ip", &["-s", "addr"]);
             text += &end.statistics();
@@ -348,7 +349,7 @@ impl End {
             other.number,
         );
         if let Some(endpoint) = endpoint {
-            text += &format!("Endpoint = {endpoint}\n");
+            let _ = writeln!(text, "Endpoint = {endpoint}");
         }
         let mut wg = Command::new("ip")
             .args(["netns", "exec", &self.namespace])
@@ -510,7 +511,10 @@ pub(crate) fn tcp(from: &End, to: &End, family: Outer, bytes: usize) {
         let mut buffer = vec![0; 1 << 16];
         let mut at = 0;
         loop {
-            let count = stream.read(&mut buffer).unwrap();
+            let count = match stream.read(&mut buffer) {
+                Err(error) if error.kind() == ErrorKind::Interrupted => continue,
+                count => count.unwrap(),
+            };
             if count == 0 {
                 return at;
             }
