@@ -28,6 +28,8 @@ const TOLERATED_ONE_IN: u64 = 5000;
 const STOCK: u32 = 212_992;
 /// A buffer to propose, bytes as `getsockopt` reports it.
 const ENOUGH: u64 = 4 << 20;
+/// More than this is no remedy: it holds 100 ms at more than 1 Gbit/s.
+const ROOMY: u32 = 16 << 20;
 
 fn run(evidence: &Evidence) -> Outcome {
     let mut outcome = Outcome::default();
@@ -177,6 +179,7 @@ fn found(
         lines.extend(rates_line(evidence, *direction));
     }
     let sizes_its_own = device::statistics(evidence, end).is_some();
+    let roomy = smallest.receive_buffer >= ROOMY;
     Some(Found {
         severity: if directions
             .iter()
@@ -198,27 +201,43 @@ fn found(
             smallest.receive_buffer
         ),
         remedies: [
-            Some(for_this_socket(evidence, end, tunnel, smallest)),
-            (!sizes_its_own).then(|| for_every_socket(evidence, end, tunnel, smallest)),
+            (!roomy).then(|| for_this_socket(evidence, end, tunnel, smallest)),
+            (!roomy && !sizes_its_own).then(|| for_every_socket(evidence, end, tunnel, smallest)),
         ]
         .into_iter()
         .flatten()
         .collect(),
-        refused: if sizes_its_own {
-            vec![Refusal {
-                remedy: format!(
-                    "larger defaults (net.core.rmem_max, rmem_default) on {}",
-                    evidence.name(end)
-                ),
-                why: format!(
-                    "{} sizes its sockets itself and may exceed the limit (SO_RCVBUFFORCE), so no default counts",
-                    device::PROGRAM
-                ),
-            }]
-        } else {
-            Vec::new()
-        },
+        refused: [
+            roomy.then(|| larger_than_roomy(smallest)),
+            sizes_its_own.then(|| larger_defaults(evidence, end)),
+        ]
+        .into_iter()
+        .flatten()
+        .collect(),
     })
+}
+
+fn larger_than_roomy(socket: &UdpSocket) -> Refusal {
+    Refusal {
+        remedy: "an even larger receive buffer for this socket".to_owned(),
+        why: format!(
+            "it holds {} MiB already: what fills that waits for the processor, not for room, and would only wait longer",
+            socket.receive_buffer >> 20
+        ),
+    }
+}
+
+fn larger_defaults(evidence: &Evidence, end: End) -> Refusal {
+    Refusal {
+        remedy: format!(
+            "larger defaults (net.core.rmem_max, rmem_default) on {}",
+            evidence.name(end)
+        ),
+        why: format!(
+            "{} sizes its sockets itself and may exceed the limit (SO_RCVBUFFORCE), so no default counts",
+            device::PROGRAM
+        ),
+    }
 }
 
 /// Bytes to propose for a socket.
@@ -351,6 +370,17 @@ mod tests {
         let finding = only_finding(&evidence, CODE);
         assert_eq!(finding.remedies.len(), 1);
         assert!(finding.refused[0].why.contains("SO_RCVBUFFORCE"));
+    }
+
+    #[test]
+    fn a_large_socket_gets_no_larger_one() {
+        let mut evidence = dropping(500);
+        if let Known::Value(sockets) = &mut tunnel_of(&mut evidence, End::Far).sockets {
+            sockets[0].receive_buffer = 64 << 20;
+        }
+        let finding = only_finding(&evidence, CODE);
+        assert!(finding.remedies.is_empty());
+        assert!(finding.refused[0].why.contains("64 MiB"));
     }
 
     #[test]
