@@ -3,7 +3,8 @@
 use serde::{Deserialize, Serialize};
 use wirespeed_facts::{CountersDelta, Facts, Known};
 use wirespeed_measure::{
-    Comparison, Direction, Estimate, NotMeasured, PathMtu, RttSummary, Sample, TunnelSweep,
+    Comparison, Direction, Estimate, ExchangeComparison, NotMeasured, PassiveWatch, PathMtu,
+    RateSweep, RttSummary, Sample, SegmentationProbe, SequenceProbe, TunnelSweep,
 };
 use wirespeed_settings::{Setting, Value};
 
@@ -56,6 +57,21 @@ pub struct Evidence {
     /// tunnel's showed something.
     #[serde(default)]
     pub soaks: Vec<Sample>,
+    /// Numbered datagrams outside the tunnel (and through it, where that tells two causes apart).
+    #[serde(default)]
+    pub sequences: Vec<SequenceProbe>,
+    /// Whether the kernel's segmentation of UDP works on the way out, where a check asked for it.
+    #[serde(default)]
+    pub segmentation: Vec<SegmentationProbe>,
+    /// The search for the highest rate that stays stable, where it was asked for or suspected.
+    #[serde(default)]
+    pub sweeps: Vec<RateSweep>,
+    /// Many short exchanges, where they were asked for.
+    #[serde(default)]
+    pub exchanges: Vec<ExchangeComparison>,
+    /// What flowed by itself (`--passive`); then there are no loads and no probes.
+    #[serde(default)]
+    pub passive: Option<PassiveWatch>,
     /// What the user expects of the line, bit/s (`--expect`).
     pub expected_rate: Option<f64>,
     /// What was meant to be measured and was not.

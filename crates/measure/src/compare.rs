@@ -385,6 +385,7 @@ mod tests {
             congestion_control: None,
             intervals: Vec::new(),
             loaded_rtt: None,
+            windows: None,
             here: CountersDelta::default(),
             far: None,
         }

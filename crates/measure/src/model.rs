@@ -138,6 +138,9 @@ pub struct Sample {
     pub intervals: Vec<Interval>,
     /// RTT by echo requests while the load ran, over the same way (bare or tunnel).
     pub loaded_rtt: Option<RttSummary>,
+    /// What the sender's TCP waited for, where wirespeed runs there.
+    #[serde(default)]
+    pub windows: Option<crate::Windows>,
     /// What moved here while it ran.
     pub here: CountersDelta,
     /// What moved at the far end, when wirespeed runs there.

@@ -95,6 +95,7 @@ pub(crate) fn assemble(left: Left<'_>) -> Option<Sample> {
         congestion_control,
         intervals,
         loaded_rtt: loaded_rtt(&left),
+        windows: None,
         here: left.here,
         far: left.far,
     })
