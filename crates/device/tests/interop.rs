@@ -280,9 +280,9 @@ fn traffic_classes(theirs: Program) {
         assert_eq!(road, ["cs0 not-ect"], "{begins:?}");
         assert_eq!(inside, ["cs0 not-ect"], "{begins:?}");
 
-        from.nft("add table inet mark");
-        from.nft("add chain inet mark out { type filter hook output priority 0; }");
-        from.nft("add rule inet mark out oifname road udp dport 51820 ip ecn set ce");
+        from.nft("add table inet congest");
+        from.nft("add chain inet congest out { type filter hook output priority 0; }");
+        from.nft("add rule inet congest out oifname road udp dport 51820 ip ecn set ce");
         let (road, inside) = ping(EF_ECT0);
         assert_eq!(road, ["cs0 ce"], "{begins:?}");
         assert_eq!(inside, ["ef ce"], "{begins:?}");
@@ -326,7 +326,7 @@ fn seen_classes(end: &End, chain: &str) -> Vec<String> {
     let mut seen: Vec<String> = said
         .lines()
         .filter(|line| line.contains(" counter ") && !line.contains("packets 0 "))
-        .filter_map(|line| line.split('"').nth(1).map(str::to_owned))
+        .filter_map(|line| line.rsplit('"').nth(1).map(str::to_owned))
         .collect();
     seen.sort();
     seen

@@ -134,7 +134,8 @@ pub(crate) fn skip(name: &str, reason: &str) {
     if let Some(path) = std::env::var_os("WIRESPEED_SKIPS")
         && let Ok(mut file) = File::options().append(true).create(true).open(path)
     {
-        let _ = writeln!(file, "{line}");
+        // At once, so that lines of tests that run at the same time don't mix.
+        let _ = file.write_all(format!("{line}\n").as_bytes());
     }
 }
 
@@ -319,8 +320,12 @@ impl End {
         }
     }
 
-    /// Ends the program without a chance to say goodbye.
+    /// Ends the program without a chance to say goodbye; the kernel's interface goes.
     pub(crate) fn kill(&mut self) {
+        if self.program == Program::Kernel {
+            self.ip(&format!("link del {}", self.interface));
+            return;
+        }
         let mut daemon = self.daemon.take().expect("it runs");
         daemon.kill().unwrap();
         daemon.wait().unwrap();
