@@ -246,7 +246,8 @@ fn skipped(test: &str, reason: &str) {
     if let Some(path) = std::env::var_os("WIRESPEED_SKIPS")
         && let Ok(mut file) = OpenOptions::new().append(true).create(true).open(path)
     {
-        let _ = writeln!(file, "{line}");
+        // At once, so that lines of tests that run at the same time don't mix.
+        let _ = file.write_all(format!("{line}\n").as_bytes());
     }
 }
 
