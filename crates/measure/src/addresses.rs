@@ -82,8 +82,9 @@ fn our_tunnel<'a>(wanted: &Wanted<'a>) -> Result<&'a Tunnel, MeasureError> {
                 interface: name.to_owned(),
                 known: known(),
             })?,
-        None => match tunnels.as_slice() {
-            [only] => only,
+        None => match (tunnels.as_slice(), joining(wanted).as_slice()) {
+            ([only], _) => only,
+            (_, [only]) => *only,
             _ => {
                 return Err(MeasureError::WhichInterface {
                     machine,
@@ -94,6 +95,18 @@ fn our_tunnel<'a>(wanted: &Wanted<'a>) -> Result<&'a Tunnel, MeasureError> {
     };
     up_link(wanted.here, wanted.here_name, &tunnel.name)?;
     Ok(tunnel)
+}
+
+/// Our tunnels that lead to the far machine.
+fn joining<'a>(wanted: &Wanted<'a>) -> Vec<&'a Tunnel> {
+    let Some((far, _)) = wanted.far else {
+        return Vec::new();
+    };
+    let leads = |tunnel: &&Tunnel| {
+        let mut peers = tunnel.peers.value().into_iter().flatten();
+        peers.any(|peer| other_end(tunnel, peer, far).is_some())
+    };
+    wanted.here.tunnels.iter().filter(leads).collect()
 }
 
 fn up_link<'a>(facts: &'a Facts, machine: &str, interface: &str) -> Result<&'a Link, MeasureError> {

@@ -27,6 +27,16 @@ pub enum MeasureError {
         /// WireGuard interfaces there are.
         known: Vec<String>,
     },
+    /// Two machines of a chain that have nothing in common.
+    #[error(
+        "{here} and {far} share neither a WireGuard tunnel nor a network; name the machines in the order in which the traffic passes them"
+    )]
+    NotNeighbours {
+        /// The one nearer to the start.
+        here: String,
+        /// The next.
+        far: String,
+    },
     /// The interface is administratively down.
     #[error(
         "{interface} on {machine} is down; bring it up first (ip link set {interface} up, or wg-quick up {interface})"

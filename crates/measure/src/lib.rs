@@ -13,6 +13,7 @@ mod addresses;
 #[cfg(test)]
 mod addresses_tests;
 mod background;
+mod chain;
 mod child;
 mod compare;
 mod echo;
@@ -39,6 +40,7 @@ mod sample;
 pub mod statistics;
 mod stop;
 
+pub use chain::{Chain, ChainMeasured, ChainPlan, Hop, HopMeasured, HopRates, Round, WholeRates};
 pub use compare::{ComparePlan, compare};
 pub use ends::{Ends, FarEnd, Overrides};
 pub use error::MeasureError;
