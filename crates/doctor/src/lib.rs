@@ -10,6 +10,7 @@ mod device;
 mod finding;
 #[cfg(any(test, feature = "fuzzing"))]
 pub mod fuzzing;
+mod hops;
 mod investigate;
 mod judge;
 mod model;
@@ -20,6 +21,7 @@ mod properties;
 mod testing;
 mod view;
 
+pub use hops::{HopReport, HopVerdict, Share, Standing, WorstHop, judge_hops};
 pub use investigate::{Options, investigate};
 pub use judge::{codes, judge};
 pub use model::*;

@@ -1,0 +1,431 @@
+//! A chain of hops to a verdict: which hop is the worst, and is the whole what it can be?
+//!
+//! The rules are those of "WireGuard Performance Tuning", section Testing: a hop's tunnel should carry about nine tenths
+//! of its own bare path; two or three WireGuard hops together at least half of the worst hop outside its tunnel.
+
+use serde::{Deserialize, Serialize};
+use wirespeed_measure::{ChainMeasured, Direction, Estimate, HopMeasured, HopRates, WholeRates};
+
+use crate::Verdict;
+use crate::finding::{milliseconds, percent, rate};
+use crate::view::word;
+
+/// Share of its own bare path that a tunnel over one hop should carry.
+const ONE_HOP: f64 = 0.9;
+/// Share of the worst hop's bare path that two or three hops together should carry.
+const SEVERAL_HOPS: f64 = 0.5;
+/// The rule says nothing of more WireGuard hops than these.
+const MOST_HOPS: usize = 3;
+/// Fewer rounds than this prove nothing.
+const FEWEST_ROUNDS: usize = 5;
+
+/// How a figure stands to its rule.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Standing {
+    /// At the rule's share or above, or not clearly below it.
+    Good,
+    /// The whole interval lies below.
+    Below,
+    /// Not measured, or too seldom.
+    Unknown,
+}
+
+/// One hop's or the whole chain's share in one direction.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Share {
+    /// Who sends, seen from the first machine.
+    pub direction: Direction,
+    /// What it carries of the yardstick.
+    pub ratio: Option<Estimate>,
+    /// The least it should.
+    pub should: Option<f64>,
+    /// How that stands.
+    pub standing: Standing,
+}
+
+/// The verdict on one hop.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct HopVerdict {
+    /// The machine nearer to the start.
+    pub from: String,
+    /// The next one.
+    pub to: String,
+    /// The tunnel's interface at `from`; `None` = no tunnel joins these two, and there is nothing to judge.
+    pub interface: Option<String>,
+    /// One per direction; empty without a tunnel.
+    pub shares: Vec<Share>,
+}
+
+/// The hop that holds the chain back.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct WorstHop {
+    /// Its place, from 0.
+    pub hop: usize,
+    /// In which direction.
+    pub direction: Direction,
+    /// Is it its tunnel (worth the doctor's look), or the road under it (which no tuning of WireGuard mends)?
+    pub tunnel: bool,
+    /// Why this one.
+    pub because: String,
+}
+
+/// What a chain of hops comes to.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct HopReport {
+    /// `healthy` when every rule that applies holds, `findings` when one is broken, else `unmeasured`.
+    pub verdict: Verdict,
+    /// In order.
+    pub hops: Vec<HopVerdict>,
+    /// The whole against its worst hop, one per direction.
+    pub whole: Vec<Share>,
+    /// The hop to look at; `None` when nothing was measured.
+    pub worst: Option<WorstHop>,
+    /// What applies and what does not, in words.
+    pub remarks: Vec<String>,
+    /// The figures.
+    pub measured: ChainMeasured,
+}
+
+/// What the figures of a chain say. Pure.
+pub fn judge_hops(measured: ChainMeasured) -> HopReport {
+    let hops: Vec<HopVerdict> = measured.hops.iter().map(hop_verdict).collect();
+    let tunnels = hops.iter().filter(|hop| hop.interface.is_some()).count();
+    let should = should_of(tunnels);
+    let whole: Vec<Share> = measured
+        .whole
+        .iter()
+        .map(|whole| share(whole.direction, whole.of_worst, should, whole.rounds.len()))
+        .collect();
+    let worst = worst(&measured, &hops);
+    HopReport {
+        verdict: verdict(&hops, &whole, should),
+        remarks: remarks(&measured, tunnels),
+        hops,
+        whole,
+        worst,
+        measured,
+    }
+}
+
+/// What the whole should carry of the worst hop's bare path.
+fn should_of(tunnels: usize) -> Option<f64> {
+    match tunnels {
+        1 => Some(ONE_HOP),
+        2..=MOST_HOPS => Some(SEVERAL_HOPS),
+        _ => None,
+    }
+}
+
+fn hop_verdict(hop: &HopMeasured) -> HopVerdict {
+    let shares = if hop.interface.is_some() {
+        hop.rates
+            .iter()
+            .map(|rates| {
+                share(
+                    rates.direction,
+                    rates.ratio,
+                    Some(ONE_HOP),
+                    rates.rounds.len(),
+                )
+            })
+            .collect()
+    } else {
+        Vec::new()
+    };
+    HopVerdict {
+        from: hop.from.clone(),
+        to: hop.to.clone(),
+        interface: hop.interface.clone(),
+        shares,
+    }
+}
+
+fn share(
+    direction: Direction,
+    ratio: Option<Estimate>,
+    should: Option<f64>,
+    rounds: usize,
+) -> Share {
+    let standing = match (ratio, should) {
+        (Some(ratio), Some(should)) if rounds >= FEWEST_ROUNDS => {
+            if ratio.high < should {
+                Standing::Below
+            } else {
+                Standing::Good
+            }
+        }
+        _ => Standing::Unknown,
+    };
+    Share {
+        direction,
+        ratio,
+        should,
+        standing,
+    }
+}
+
+fn verdict(hops: &[HopVerdict], whole: &[Share], should: Option<f64>) -> Verdict {
+    let of_hops = || hops.iter().flat_map(|hop| &hop.shares);
+    // Over more hops than the rule speaks of, the hops alone decide.
+    let of_whole = || whole.iter().filter(|_| should.is_some());
+    let mut all = of_hops().chain(of_whole());
+    if all.clone().any(|share| share.standing == Standing::Below) {
+        Verdict::Findings
+    } else if of_hops().next().is_some() && all.all(|share| share.standing == Standing::Good) {
+        Verdict::Healthy
+    } else {
+        Verdict::Unmeasured
+    }
+}
+
+/// The tunnel that loses most of its own road, where one loses too much for sure; else the narrowest road.
+fn worst(measured: &ChainMeasured, verdicts: &[HopVerdict]) -> Option<WorstHop> {
+    let name = |hop: usize| {
+        let hop = &measured.hops[hop];
+        format!("{} to {}", hop.from, hop.to)
+    };
+    let lossy = verdicts
+        .iter()
+        .enumerate()
+        .flat_map(|(index, hop)| hop.shares.iter().map(move |share| (index, share)))
+        .filter(|(_, share)| share.standing == Standing::Below)
+        .filter_map(|(index, share)| Some((index, share.direction, share.ratio?)))
+        .min_by(|one, other| one.2.value.total_cmp(&other.2.value));
+    if let Some((hop, direction, ratio)) = lossy {
+        return Some(WorstHop {
+            hop,
+            direction,
+            tunnel: true,
+            because: format!(
+                "the tunnel {} carries {} of its own road ({}), {} to {} for sure; a hop should carry {}",
+                name(hop),
+                percent(ratio.value),
+                word(direction),
+                percent(ratio.low),
+                percent(ratio.high),
+                percent(ONE_HOP)
+            ),
+        });
+    }
+    let (hop, rates, carried) = measured
+        .hops
+        .iter()
+        .enumerate()
+        .flat_map(|(index, hop)| hop.rates.iter().map(move |rates| (index, rates)))
+        .filter_map(|(index, rates)| Some((index, rates, least(rates)?)))
+        .min_by(|one, other| one.2.total_cmp(&other.2))?;
+    Some(WorstHop {
+        hop,
+        direction: rates.direction,
+        tunnel: false,
+        because: format!(
+            "no tunnel loses too much of its road; the narrowest hop is {}, which carries {} ({}), and no tuning of WireGuard widens a road",
+            name(hop),
+            rate(carried),
+            word(rates.direction)
+        ),
+    })
+}
+
+/// The least that was seen of a hop: its road, or its tunnel where the road could not be measured.
+fn least(rates: &HopRates) -> Option<f64> {
+    rates.bare.or(rates.tunnel)
+}
+
+fn remarks(measured: &ChainMeasured, tunnels: usize) -> Vec<String> {
+    let mut remarks = Vec::new();
+    match tunnels {
+        0 => remarks.push("no WireGuard tunnel joins any two of these machines".to_owned()),
+        1 => {}
+        2..=MOST_HOPS => remarks.push(format!(
+            "over {tunnels} WireGuard hops the whole should carry at least {} of the worst hop outside its tunnel",
+            percent(SEVERAL_HOPS)
+        )),
+        _ => remarks.push(format!(
+            "{tunnels} WireGuard hops are more than the rule of {} speaks of ({MOST_HOPS}): each hop is judged by itself",
+            percent(SEVERAL_HOPS)
+        )),
+    }
+    let sum: Option<f64> = measured.hops.iter().map(|hop| hop.idle_rtt).sum();
+    if let (Some(whole), Some(sum)) = (measured.whole_idle_rtt, sum)
+        && whole > 1.5 * sum + 0.005
+        && measured.hops.len() > 1
+    {
+        remarks.push(format!(
+            "the round trip from end to end ({}) is longer than the hops' together ({}): the traffic takes another way than this chain",
+            milliseconds(whole),
+            milliseconds(sum)
+        ));
+    }
+    remarks.extend(measured.whole.iter().filter_map(unknown_whole));
+    remarks
+}
+
+fn unknown_whole(whole: &WholeRates) -> Option<String> {
+    (whole.rate.is_some() && whole.of_worst.is_none()).then(|| {
+        format!(
+            "{}: the whole carries {}, but not every hop could be measured outside its tunnel, so there is no yardstick",
+            word(whole.direction),
+            rate(whole.rate.unwrap_or_default())
+        )
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use wirespeed_measure::Round;
+
+    use super::*;
+
+    fn estimate(value: f64) -> Estimate {
+        Estimate {
+            value,
+            low: value - 0.02,
+            high: value + 0.02,
+        }
+    }
+
+    fn hop(from: &str, to: &str, bare: f64, tunnel: Option<f64>) -> HopMeasured {
+        HopMeasured {
+            from: from.to_owned(),
+            to: to.to_owned(),
+            interface: tunnel.map(|_| "wg0".to_owned()),
+            rates: vec![HopRates {
+                direction: Direction::Upload,
+                bare: Some(bare),
+                tunnel,
+                ratio: tunnel.map(|tunnel| estimate(tunnel / bare)),
+                rounds: vec![
+                    Round {
+                        bare: Some(bare),
+                        tunnel
+                    };
+                    5
+                ],
+            }],
+            idle_rtt: Some(0.01),
+        }
+    }
+
+    fn chain(hops: Vec<HopMeasured>, whole: f64) -> ChainMeasured {
+        let worst = (0..hops.len())
+            .min_by(|one, other| {
+                let bare = |hop: usize| hops[hop].rates[0].bare.unwrap();
+                bare(*one).total_cmp(&bare(*other))
+            })
+            .unwrap();
+        let bare = hops[worst].rates[0].bare.unwrap();
+        ChainMeasured {
+            whole: vec![WholeRates {
+                direction: Direction::Upload,
+                rate: Some(whole),
+                worst_hop: Some(worst),
+                of_worst: Some(estimate(whole / bare)),
+                rounds: vec![Some(whole); 5],
+            }],
+            hops,
+            whole_idle_rtt: Some(0.02),
+            not_measured: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn a_hub_in_order_is_healthy_and_its_narrowest_road_is_named() {
+        let report = judge_hops(chain(
+            vec![
+                hop("a", "hub", 100e6, Some(96e6)),
+                hop("hub", "b", 50e6, Some(48e6)),
+            ],
+            46e6,
+        ));
+        assert_eq!(report.verdict, Verdict::Healthy);
+        let worst = report.worst.unwrap();
+        assert_eq!((worst.hop, worst.tunnel), (1, false));
+    }
+
+    #[test]
+    fn a_tunnel_below_nine_tenths_of_its_road_is_the_worst_hop_though_its_road_is_the_widest() {
+        let report = judge_hops(chain(
+            vec![
+                hop("a", "hub", 500e6, Some(100e6)),
+                hop("hub", "b", 80e6, Some(78e6)),
+            ],
+            70e6,
+        ));
+        assert_eq!(report.verdict, Verdict::Findings);
+        let worst = report.worst.unwrap();
+        assert_eq!((worst.hop, worst.tunnel), (0, true));
+        assert!(
+            worst
+                .because
+                .starts_with("the tunnel a to hub carries 20 %")
+        );
+    }
+
+    #[test]
+    fn two_hops_together_may_lose_half_and_not_more() {
+        let hops = || {
+            vec![
+                hop("a", "hub", 100e6, Some(95e6)),
+                hop("hub", "b", 100e6, Some(95e6)),
+            ]
+        };
+        assert_eq!(judge_hops(chain(hops(), 52e6)).verdict, Verdict::Healthy);
+        let report = judge_hops(chain(hops(), 45e6));
+        assert_eq!(report.verdict, Verdict::Findings);
+        assert_eq!(report.whole[0].standing, Standing::Below);
+    }
+
+    #[test]
+    fn a_site_to_site_chain_has_one_tunnel_and_its_rule() {
+        let site = |whole| {
+            judge_hops(chain(
+                vec![
+                    hop("source", "gw1", 1e9, None),
+                    hop("gw1", "gw2", 100e6, Some(95e6)),
+                    hop("gw2", "sink", 1e9, None),
+                ],
+                whole,
+            ))
+        };
+        assert_eq!(site(93e6).verdict, Verdict::Healthy);
+        assert_eq!(site(70e6).verdict, Verdict::Findings);
+        assert!(site(93e6).hops[0].shares.is_empty());
+    }
+
+    #[test]
+    fn the_rule_of_half_does_not_reach_beyond_three_hops() {
+        let names = ["a", "b", "c", "d", "e"];
+        let hops = names
+            .windows(2)
+            .map(|pair| hop(pair[0], pair[1], 100e6, Some(95e6)))
+            .collect();
+        let report = judge_hops(chain(hops, 20e6));
+        assert_eq!(report.verdict, Verdict::Healthy);
+        assert_eq!(report.whole[0].standing, Standing::Unknown);
+        assert!(report.remarks[0].contains("4 WireGuard hops"));
+    }
+
+    #[test]
+    fn four_rounds_prove_nothing() {
+        let mut measured = chain(vec![hop("a", "b", 100e6, Some(20e6))], 20e6);
+        measured.hops[0].rates[0].rounds.truncate(4);
+        measured.whole.clear();
+        assert_eq!(judge_hops(measured).verdict, Verdict::Unmeasured);
+    }
+
+    #[test]
+    fn a_way_around_the_chain_is_told() {
+        let mut measured = chain(
+            vec![
+                hop("a", "hub", 100e6, Some(95e6)),
+                hop("hub", "b", 100e6, Some(95e6)),
+            ],
+            90e6,
+        );
+        measured.whole_idle_rtt = Some(0.08);
+        let report = judge_hops(measured);
+        assert!(report.remarks[1].contains("another way"));
+    }
+}
