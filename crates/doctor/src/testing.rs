@@ -108,6 +108,7 @@ fn facts(
             architecture: "x86_64".to_owned(),
             system: Known::because("made up"),
             privileged: true,
+            ..Host::default()
         },
         cpu: Cpu {
             model: Known::because("made up"),

@@ -26,6 +26,8 @@ pub(crate) fn host() -> Host {
             .map_err(|error| format!("could not look at /proc/thread-self/ns/net: {error}"))
             .into(),
         kernel: text(|uname| uname.release()),
+        kernel_build: text(|uname| uname.version()),
+        kernel_signature: files::line("/proc/version_signature").ok(),
         architecture: text(|uname| uname.machine()),
         system: system(),
         privileged: privileged(),
@@ -111,6 +113,7 @@ mod tests {
     fn this_machine_has_a_name_and_a_kernel() {
         let host = host();
         assert!(!host.kernel.is_empty() && !host.architecture.is_empty());
+        assert!(host.kernel_build.starts_with('#'), "{}", host.kernel_build);
         assert!(host.boot_id.value().is_some_and(|id| id.len() == 36));
         assert!(host.netns.value().is_some());
     }

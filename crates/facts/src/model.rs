@@ -82,6 +82,13 @@ pub struct Host {
     pub netns: Known<u64>,
     /// `uname -r`.
     pub kernel: String,
+    /// `uname -v`; distributions whose releases hide the release of kernel.org tell it here
+    /// (`#1 SMP PREEMPT_DYNAMIC Debian 6.1.90-1 (2024-05-03)`).
+    #[serde(default)]
+    pub kernel_build: String,
+    /// `/proc/version_signature` (`Ubuntu 6.8.0-117.117-generic 6.8.12`); `None` where the kernel has no such file.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kernel_signature: Option<String>,
     /// `uname -m`.
     pub architecture: String,
     /// `PRETTY_NAME` of `/etc/os-release`.

@@ -23,6 +23,7 @@ fn machine(links: Vec<Link>, tunnels: Vec<Tunnel>, routes: Vec<EndpointRoute>) -
             architecture: "x86_64".to_owned(),
             system: Known::because(unknown()),
             privileged: true,
+            ..Host::default()
         },
         cpu: Cpu {
             model: Known::because(unknown()),
