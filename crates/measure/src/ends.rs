@@ -314,7 +314,7 @@ impl Ends {
 
     /// Waits for an answer and looks out for a stop. A machine that does not even end what it does within
     /// [`STOP_WITHIN`] is not waited for.
-    fn wait<R: DeserializeOwned + Send + 'static>(
+    pub(crate) fn wait<R: DeserializeOwned + Send + 'static>(
         &self,
         pending: Pending,
         limit: Duration,

@@ -234,7 +234,7 @@ impl Ends {
         }
     }
 
-    fn far_has(&self, address: IpAddr) -> bool {
+    pub(crate) fn far_has(&self, address: IpAddr) -> bool {
         let links = self.far_facts.iter().flat_map(|facts| &facts.links);
         let mut addresses = links.flat_map(|link| &link.addresses);
         addresses

@@ -76,12 +76,23 @@ pub struct SequenceProbe {
     pub longest_gap: u64,
     /// Runs of lost numbers.
     pub gaps: u64,
+    /// Of those sent, not taken by the sender's own kernel (a full queue, its firewall).
+    #[serde(default)]
+    pub send_refused: u64,
+    /// Arrived, but the receiver's socket had no room for them (`SO_RXQ_OVFL`).
+    #[serde(default)]
+    pub receiver_dropped: u64,
 }
 
 impl SequenceProbe {
-    /// Share of the datagrams that never arrived; `None` when none were sent.
+    /// Share of the datagrams that left and never arrived; `None` when none left. What the machines themselves dropped
+    /// at either end is not counted as lost.
     pub fn lost(&self) -> Option<f64> {
-        (self.sent > 0).then(|| self.sent.saturating_sub(self.received) as f64 / self.sent as f64)
+        let left = self.sent.saturating_sub(self.send_refused);
+        let lost = left
+            .saturating_sub(self.received)
+            .saturating_sub(self.receiver_dropped);
+        (left > 0).then(|| lost as f64 / left as f64)
     }
 
     /// Share of what arrived that came late.
@@ -199,6 +210,9 @@ pub struct ExchangeComparison {
     pub bare_unknown: Option<String>,
     /// In the order taken.
     pub samples: Vec<ExchangeSample>,
+    /// Remarks a reader must see.
+    #[serde(default)]
+    pub remarks: Vec<String>,
 }
 
 /// What flowed by itself on one machine while nothing was done but watch.

@@ -10,11 +10,13 @@ use wirespeed_facts::Scope;
 use wirespeed_reach::{Call, Operations};
 
 use crate::background::{Background, Running};
+use crate::datagram_way::{Listen, Listeners};
 use crate::echo::{self, EchoTrain};
 use crate::echo_watch::{self, EchoWatch};
 use crate::iperf3_client::{self, Iperf3Run};
 use crate::iperf3_server::{self, ServerStart, Servers};
 use crate::outside::WantedWay;
+use crate::sequence::{self, SequenceEnd};
 
 pub(crate) const SNAPSHOT: &str = "facts.snapshot";
 pub(crate) const COUNTERS: &str = "facts.counters";
@@ -25,6 +27,9 @@ pub(crate) const WATCH_FINISH: &str = "echo.watch.finish";
 pub(crate) const SERVER_START: &str = "iperf3.server.start";
 pub(crate) const SERVER_FINISH: &str = "iperf3.server.finish";
 pub(crate) const CLIENT: &str = "iperf3.client";
+pub(crate) const DATAGRAMS_LISTEN: &str = "datagrams.listen";
+pub(crate) const SEQUENCE_SEND: &str = "sequence.send";
+pub(crate) const SEQUENCE_RECEIVE: &str = "sequence.receive";
 pub(crate) const STOP: &str = "measure.stop";
 
 /// Names a piece of work started earlier.
@@ -38,6 +43,7 @@ struct Agent {
     running: Running,
     servers: Servers,
     watches: Background<BTreeSet<u32>>,
+    listeners: Listeners,
 }
 
 impl Agent {
@@ -95,10 +101,24 @@ pub fn register(operations: &mut Operations) {
         iperf3_client::run(&run, &me.keep_going(call))
     });
 
+    let me = Arc::clone(&agent);
+    operations.add(DATAGRAMS_LISTEN, move |wanted: Listen, _: &Call| {
+        me.listeners.open(&wanted)
+    });
+    let me = Arc::clone(&agent);
+    operations.add(SEQUENCE_SEND, move |end: SequenceEnd, call: &Call| {
+        sequence::send(&me.listeners, &end, &me.keep_going(call))
+    });
+    let me = Arc::clone(&agent);
+    operations.add(SEQUENCE_RECEIVE, move |end: SequenceEnd, call: &Call| {
+        sequence::receive(&me.listeners, &end, &me.keep_going(call))
+    });
+
     operations.add(STOP, move |(): (), _: &Call| {
         agent.running.stop_all();
         agent.servers.finish_all();
         agent.watches.finish_all();
+        agent.listeners.close_all();
         Ok::<_, Infallible>(())
     });
 }
