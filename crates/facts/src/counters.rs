@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::DeviceCounters;
+use crate::{DeviceCounters, Quota};
 
 /// Counters at one moment. Cheap to read (milliseconds).
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -49,6 +49,10 @@ pub struct Counters {
     /// The connection tracking table; `None` where the kernel has none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub conntrack: Option<ConntrackTable>,
+    /// Processor time that the control groups of the tunnels' daemons allow, by the tunnel's interface; those without a
+    /// limit are absent.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub quotas: BTreeMap<String, Quota>,
 }
 
 /// Time of one core in seconds, since boot or between two moments (`/proc/stat`).
@@ -226,6 +230,9 @@ pub struct CountersDelta {
     /// At the later reading: it is no counter.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub conntrack: Option<ConntrackTable>,
+    /// By the tunnel's interface.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub quotas: BTreeMap<String, Quota>,
     /// Counters that went backwards, vanished or appeared (reset, link recreated, daemon silent): named here as
     /// `section.name`, absent above.
     pub unreliable: Vec<String>,

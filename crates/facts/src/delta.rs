@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::{
     CoreTime, Counters, CountersDelta, DeviceCounters, LinkCounters, PeerCounters, ProcessTime,
-    QdiscCounters, Softnet, Throttling,
+    QdiscCounters, Quota, Softnet, Throttling,
 };
 
 /// Processes that a delta names.
@@ -69,6 +69,7 @@ impl Counters {
             ),
             throttling: throttling(self.throttling, earlier.throttling, &mut unreliable),
             conntrack: self.conntrack,
+            quotas: quotas(&self.quotas, &earlier.quotas, &mut unreliable),
             unreliable: Vec::new(),
         };
         CountersDelta {
@@ -234,6 +235,17 @@ fn throttling(
     if moved.is_none() {
         unreliable.push("throttling".to_owned());
     }
+    moved
+}
+
+/// The group and its allowance are no counters: a row without any period did not move.
+fn quotas(
+    later: &BTreeMap<String, Quota>,
+    earlier: &BTreeMap<String, Quota>,
+    unreliable: &mut Vec<String>,
+) -> BTreeMap<String, Quota> {
+    let mut moved = rows("quotas", later, earlier, Quota::since, unreliable);
+    moved.retain(|_, quota| quota.periods > 0);
     moved
 }
 

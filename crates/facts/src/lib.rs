@@ -42,6 +42,7 @@ mod proc_stat;
 mod processes;
 mod programs;
 mod queues;
+mod quota;
 mod routes;
 #[cfg(test)]
 mod skipped;
@@ -72,6 +73,7 @@ pub use link_detail::{
     Channels, Interrupt, LinkDetail, ReceiveQueue, Rings, Spreading, TransmitQueue,
 };
 pub use model::*;
+pub use quota::Quota;
 pub use routes::way_to;
 pub use snapshot::{counters, snapshot};
 pub use tcp_sockets::connections;

@@ -14,12 +14,12 @@ use crate::netlink::{Netlink, NetlinkError};
 use crate::offloads::Ethtool;
 use crate::outer_links::OuterLinks;
 use crate::processes::Descriptors;
-use crate::tunnels::Reading;
+use crate::tunnels::{Carrier, Reading};
 use crate::{
     Connections, ConnectionsWanted, Counters, Facts, Known, Link, PeerCounters, QdiscCounters,
     Scope, Tunnel, driver_statistics, drivers, firewall, hardware, host, interrupts,
     kernel_wireguard, link_detail, links, outer_links, proc_net, proc_stat, processes, programs,
-    routes, softnet, sysctls, tcp_sockets, throttling, tunnels,
+    quota, routes, softnet, sysctls, tcp_sockets, throttling, tunnels,
 };
 
 /// Reads everything once, in the calling thread's network namespace.
@@ -169,6 +169,18 @@ fn counters_of(
         softirqs: interrupts::softirqs(&online),
         throttling: throttling::read(&online),
         conntrack: sysctls::conntrack_table(),
+        quotas: readings
+            .iter()
+            .filter_map(|reading| {
+                let Carrier::Userspace {
+                    listener: Some(pid),
+                } = reading.carrier
+                else {
+                    return None;
+                };
+                Some((reading.link.name.clone(), quota::of_process(pid)?))
+            })
+            .collect(),
     };
     Seen {
         counters,
