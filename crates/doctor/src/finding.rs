@@ -2,6 +2,7 @@
 
 use wirespeed_measure::{Direction, NotMeasured};
 
+use crate::probe::Probe;
 use crate::{Change, End, Evidence, EvidenceLine, Finding, Goal, Refusal, Remedy, Severity};
 use wirespeed_settings::{Setting, Value};
 
@@ -17,6 +18,9 @@ pub(crate) struct Check {
     pub(crate) follows_from: fn(&Evidence, &Finding, &Finding) -> bool,
     /// Does this cause explain by itself that the tunnel is slow in this direction?
     pub(crate) slows: fn(&Evidence, Direction) -> bool,
+    /// Which measurement would tell whether it is this cause, where the evidence so far leaves it open? Asked again
+    /// after each one, so a cause may ask for one after another; the same one is never made twice.
+    pub(crate) wants: fn(&Evidence, Direction) -> Option<Probe>,
 }
 
 impl Check {
@@ -33,6 +37,7 @@ impl Check {
             brings: |_, _, _| false,
             follows_from: |_, _, _| false,
             slows: |_, _| false,
+            wants: |_, _| None,
         }
     }
 }

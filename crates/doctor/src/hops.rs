@@ -98,9 +98,17 @@ pub fn judge_hops(measured: ChainMeasured) -> HopReport {
         .map(|whole| share(whole.direction, whole.of_worst, should, whole.rounds.len()))
         .collect();
     let worst = worst(&measured, &hops);
+    let mut remarks = remarks(&measured, tunnels);
+    let below = |share: &Share| share.standing == Standing::Below;
+    if whole.iter().any(below) && !hops.iter().flat_map(|hop| &hop.shares).any(below) {
+        remarks.push(
+            "each hop is fine by itself and the whole is not: look at the machines in between while they forward (their cores, their firewall, MSS clamping on their tunnels)"
+                .to_owned(),
+        );
+    }
     HopReport {
         verdict: verdict(&hops, &whole, should),
-        remarks: remarks(&measured, tunnels),
+        remarks,
         hops,
         whole,
         worst,

@@ -15,6 +15,7 @@ mod investigate;
 mod judge;
 mod model;
 mod mtu;
+mod probe;
 #[cfg(test)]
 mod properties;
 #[cfg(test)]

@@ -10,16 +10,23 @@ use wirespeed_measure::{Direction, Sample, Via};
 use wirespeed_settings::Setting;
 
 use crate::finding::{Check, Found, Outcome, command, line, percent, rates_line, remedy_of};
+use crate::probe::Probe;
 use crate::view::{DIRECTIONS, FEWEST_PAIRS, sender, word};
 use crate::{Change, CongestionTrial, End, Evidence, Goal, Remedy, Severity};
 
 pub(super) const CODE: &str = "congestion-control";
 
-pub(super) const CHECK: Check = Check::new(
-    CODE,
-    "The sender's congestion control backs off from loss that is not congestion",
-    run,
-);
+pub(super) const CHECK: Check = Check {
+    wants: |evidence, direction| {
+        let tried = trial(evidence, direction).is_some();
+        (suspected(evidence, direction) && !tried).then_some(Probe::Congestion { direction })
+    },
+    ..Check::new(
+        CODE,
+        "The sender's congestion control backs off from loss that is not congestion",
+        run,
+    )
+};
 
 /// The lower end of the gain's interval must exceed this.
 const WORTH_IT: f64 = 0.10;
@@ -49,11 +56,7 @@ fn run(evidence: &Evidence) -> Outcome {
         if !suspected(evidence, direction) {
             continue;
         }
-        match evidence
-            .congestion_trials
-            .iter()
-            .find(|trial| trial.direction == direction)
-        {
+        match trial(evidence, direction) {
             // A pair is two samples.
             Some(trial) if trial.samples.len() < 2 * FEWEST_PAIRS => {
                 outcome.not_known.push(format!(
@@ -71,6 +74,11 @@ fn run(evidence: &Evidence) -> Outcome {
         }
     }
     outcome
+}
+
+fn trial(evidence: &Evidence, direction: Direction) -> Option<&CongestionTrial> {
+    let mut trials = evidence.congestion_trials.iter();
+    trials.find(|trial| trial.direction == direction)
 }
 
 /// Is a trial worth its time in this direction: a loss-based sender, retransmits, no queue that fills, and nothing else

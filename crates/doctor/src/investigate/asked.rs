@@ -1,0 +1,187 @@
+//! What the checks ask for once the loads are known: the cheapest first, each once, as long as there is time.
+
+use std::thread::{self, ScopedJoinHandle};
+use std::time::Duration;
+
+use wirespeed_measure::{AbPlan, Direction, Load, MeasureError, Protocol, Side, Via, ab, goodput};
+
+use super::{Driver, Part, SEED, is_final};
+use crate::causes::{CHECKS, sender_uses};
+use crate::probe::{Datagrams, Probe, together};
+use crate::view::{FEWEST_PAIRS, sender};
+use crate::{CongestionTrial, FarKind};
+
+/// What is tried in place of a congestion control that backs off from loss.
+const TRIED: &str = "bbr";
+const AVAILABLE: &str = "net.ipv4.tcp_available_congestion_control";
+/// The shortest time in which a trial can take its pairs; the first direction that needs one gets it in any case.
+const TRIAL_LEAST: Duration = Duration::from_secs(16);
+const TRIAL_AT_MOST: Duration = Duration::from_secs(25);
+/// The share of the whole after which the checks are asked.
+const ASKED_FROM: f64 = 0.9;
+
+impl Driver<'_> {
+    /// Asks the checks what they still need, until none of them needs anything or the time is spent.
+    pub(super) fn ask(&mut self) -> Result<(), MeasureError> {
+        let mut done: Vec<Probe> = Vec::new();
+        loop {
+            let wanted = self.wanted(&done);
+            let Some(first) = wanted.first().cloned() else {
+                return Ok(());
+            };
+            let left = self.budget.saturating_sub(self.begun.elapsed());
+            match &first {
+                Probe::Congestion { direction } => {
+                    let alike = wanted.iter().filter(|other| first.is_like(other)).count();
+                    // A share of what is left; where that is too little for one trial, the first gets what it needs.
+                    let left = if done.iter().any(|other| first.is_like(other)) {
+                        left
+                    } else {
+                        left.max(TRIAL_LEAST)
+                    };
+                    let share = (left / alike.max(1) as u32).max(TRIAL_LEAST.min(left));
+                    self.try_congestion(*direction, share)?;
+                }
+                _ if left.as_secs_f64() < first.seconds() => {
+                    self.not_measured(&first.what(), self.no_time(left));
+                }
+                Probe::Sequence(datagrams) => {
+                    let beside = wanted.iter().find_map(|other| match other {
+                        Probe::Sequence(other) if together(datagrams, other) => Some(*other),
+                        _ => None,
+                    });
+                    let both: Vec<Datagrams> = [*datagrams].into_iter().chain(beside).collect();
+                    self.count(&both)?;
+                    done.extend(beside.map(Probe::Sequence));
+                }
+            }
+            done.push(first);
+        }
+    }
+
+    /// What the checks want and have not had, cheapest first.
+    fn wanted(&self, done: &[Probe]) -> Vec<Probe> {
+        let mut wanted: Vec<Probe> = Vec::new();
+        for check in CHECKS {
+            for direction in &self.options.directions {
+                wanted.extend((check.wants)(&self.evidence, *direction).filter(|probe| {
+                    let possible =
+                        self.evidence.far_kind == FarKind::Wirespeed || !probe.needs_wirespeed();
+                    possible && !done.contains(probe) && !wanted.contains(probe)
+                }));
+            }
+        }
+        wanted.sort_by(|one, other| one.seconds().total_cmp(&other.seconds()));
+        wanted
+    }
+
+    /// Counts datagrams, each kind in a thread of its own.
+    fn count(&mut self, kinds: &[Datagrams]) -> Result<(), MeasureError> {
+        if let Some(first) = kinds.first() {
+            let probe = Probe::Sequence(*first);
+            self.progress
+                .step(&probe.what(), ASKED_FROM, probe.seconds());
+        }
+        let ends = self.ends;
+        let counted = thread::scope(|scope| {
+            let counting: Vec<ScopedJoinHandle<_>> = kinds
+                .iter()
+                .map(|datagrams| scope.spawn(|| super::count(ends, datagrams)))
+                .collect();
+            counting.into_iter().map(ScopedJoinHandle::join).collect()
+        });
+        self.keep_counted(kinds, counted)
+    }
+
+    fn no_time(&self, left: Duration) -> String {
+        format!(
+            "{:.0} s are left, too few for it{}",
+            left.as_secs_f64(),
+            if self.options.quick {
+                ": run without --quick"
+            } else {
+                ""
+            }
+        )
+    }
+
+    fn try_congestion(&mut self, direction: Direction, left: Duration) -> Result<(), MeasureError> {
+        let what = Probe::Congestion { direction }.what();
+        if let Some(because) = self.cannot_try(direction) {
+            self.not_measured(&what, because);
+            return Ok(());
+        }
+        if left < TRIAL_LEAST {
+            self.not_measured(&what, self.no_time(left));
+            return Ok(());
+        }
+        let part = Part {
+            whole: self.progress,
+            from: ASKED_FROM,
+            share: 1.0 - ASKED_FROM,
+            more: 0.0,
+        };
+        match self.trial(direction, left.min(TRIAL_AT_MOST), &part) {
+            Ok(Some(trial)) => self.evidence.congestion_trials.push(trial),
+            Ok(None) => self.not_measured(&what, "too few pairs could be taken".to_owned()),
+            Err(error) if is_final(&error) => return Err(error),
+            Err(error) => self.not_measured(&what, error.to_string()),
+        }
+        Ok(())
+    }
+
+    /// Why the sender cannot use the other one; what is not known is tried.
+    fn cannot_try(&self, direction: Direction) -> Option<String> {
+        let facts = self.evidence.facts(sender(direction))?;
+        let available = facts.sysctls.get(AVAILABLE)?.value()?;
+        let missing = !available.split_whitespace().any(|name| name == TRIED);
+        missing.then(|| {
+            let host = self.evidence.name(sender(direction));
+            format!(
+                "{host} has no {TRIED} (it has {}); modprobe tcp_{TRIED} there",
+                available.trim()
+            )
+        })
+    }
+
+    fn trial(
+        &self,
+        direction: Direction,
+        budget: Duration,
+        progress: &dyn wirespeed_measure::Progress,
+    ) -> Result<Option<CongestionTrial>, MeasureError> {
+        let load = |congestion_control: Option<&str>| Load {
+            via: Via::Tunnel,
+            direction,
+            protocol: Protocol::Tcp,
+            streams: 1,
+            seconds: 0.7,
+            warm_up: 0.3,
+            congestion_control: congestion_control.map(str::to_owned),
+            rate: None,
+        };
+        let plan = AbPlan {
+            load_a: load(None),
+            load_b: load(Some(TRIED)),
+            figure: goodput,
+            pairs_min: FEWEST_PAIRS as u32,
+            pairs_max: 8,
+            budget,
+            target_width: 0.05,
+            seed: SEED,
+        };
+        let found = ab(self.ends, &plan, &mut |_: Side| Ok(()), progress)?;
+        Ok(found.relative.map(|gain| CongestionTrial {
+            direction,
+            current: sender_uses(&self.evidence, direction)
+                .unwrap_or_else(|| "the default".to_owned()),
+            tried: TRIED.to_owned(),
+            gain,
+            samples: found
+                .samples
+                .into_iter()
+                .map(|(_, sample)| sample)
+                .collect(),
+        }))
+    }
+}

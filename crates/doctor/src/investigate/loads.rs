@@ -1,0 +1,150 @@
+//! The loads: bare against tunnel, and one longer load of several streams.
+
+use std::time::Duration;
+
+use wirespeed_measure::{ComparePlan, Direction, Load, MeasureError, Protocol, Via, compare};
+
+use super::{Driver, LOADS_UNTIL, PROBES_ABOUT, Part, SEED, is_final};
+use crate::causes::{bloated, congestion_suspected, queue_on_the_road, soaked};
+use crate::view::word;
+
+/// Streams of the longer load: enough to fill a queue in seconds though each of them watches the delay.
+const SOAK_STREAMS: u32 = 8;
+
+impl Driver<'_> {
+    pub(super) fn load(&mut self) -> Result<(), MeasureError> {
+        let directions = self.options.directions.clone();
+        let mut silent: Option<String> = None;
+        for (index, direction) in directions.iter().enumerate() {
+            let what = format!("bare against tunnel, {}", word(*direction));
+            if let Some(because) = &silent {
+                self.not_measured(&what, because.clone());
+                continue;
+            }
+            let left = self.left(index, directions.len());
+            let done = PROBES_ABOUT.as_secs_f64() / self.budget.as_secs_f64();
+            let share = (LOADS_UNTIL - done) / directions.len() as f64;
+            let part = Part {
+                whole: self.progress,
+                from: done + share * index as f64,
+                share,
+                more: left.as_secs_f64() * (directions.len() - index - 1) as f64,
+            };
+            match compare(self.ends, &self.plan(*direction, left), &part) {
+                Ok(comparison) => self.evidence.comparisons.push(comparison),
+                Err(error) if is_final(&error) => return Err(error),
+                Err(error) => {
+                    self.not_measured(&what, error.to_string());
+                    // What answers nothing one way will not answer the other way either.
+                    let heard = self
+                        .evidence
+                        .idle_rtt_tunnel
+                        .value()
+                        .is_some_and(|rtt| rtt.received > 0);
+                    if !heard
+                        || matches!(
+                            error,
+                            MeasureError::NothingFar | MeasureError::NoIperf3 { .. }
+                        )
+                    {
+                        silent = Some(error.to_string());
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Time for the next of several directions.
+    fn left(&self, index: usize, all: usize) -> Duration {
+        // The rest is for the longer loads and the trial.
+        let loads = self
+            .budget
+            .mul_f64(if self.options.quick { 0.85 } else { 0.75 });
+        loads.saturating_sub(self.begun.elapsed()) / (all - index).max(1) as u32
+    }
+
+    fn plan(&self, direction: Direction, budget: Duration) -> ComparePlan {
+        let (seconds, warm_up, pairs_max) = if self.options.quick {
+            (0.7, 0.3, 5)
+        } else {
+            (1.5, 0.5, 8)
+        };
+        ComparePlan {
+            seconds,
+            warm_up,
+            pairs_min: 5,
+            pairs_max,
+            budget,
+            target_width: 0.05,
+            lengthen: false,
+            seed: SEED,
+            ..ComparePlan::careful(direction, 1)
+        }
+    }
+
+    /// One longer load of several streams where the short ones could not tell whether a deep queue fills.
+    pub(super) fn soak(&mut self) -> Result<(), MeasureError> {
+        let directions: Vec<Direction> = self
+            .options
+            .directions
+            .iter()
+            .copied()
+            .filter(|direction| self.wants_soak(*direction))
+            .collect();
+        for (index, direction) in directions.iter().enumerate() {
+            let done = LOADS_UNTIL + (0.9 - LOADS_UNTIL) * index as f64 / directions.len() as f64;
+            for via in [Via::Tunnel, Via::Bare] {
+                // Outside only to tell whose queue it is, where that is not known yet.
+                let asked = soaked(&self.evidence, *direction, Via::Tunnel)
+                    && !queue_on_the_road(&self.evidence, *direction);
+                if via == Via::Bare && !asked {
+                    continue;
+                }
+                let what = format!(
+                    "a longer load of {SOAK_STREAMS} streams, {}",
+                    word(*direction)
+                );
+                let load = self.soak_load(via, *direction);
+                let time = Duration::from_secs_f64(load.warm_up + load.seconds + 1.0);
+                if self.budget.saturating_sub(self.begun.elapsed()) < time {
+                    self.not_measured(&what, "no time was left for it".to_owned());
+                    continue;
+                }
+                let left = (directions.len() - index) as f64 * time.as_secs_f64();
+                self.progress.step(&what, done, left);
+                let sample = self.ends.sample(&load);
+                let sample = self.keep(&what, sample)?;
+                self.evidence.soaks.extend(sample.value().cloned());
+            }
+        }
+        Ok(())
+    }
+
+    /// Not where the answer is known already, or where full packets do not arrive, or loss keeps queues empty.
+    fn wants_soak(&self, direction: Direction) -> bool {
+        let evidence = &self.evidence;
+        evidence.comparison(direction).is_some()
+            && !evidence.stalled(direction)
+            && !bloated(evidence, direction)
+            && !congestion_suspected(evidence, direction)
+    }
+
+    fn soak_load(&self, via: Via, direction: Direction) -> Load {
+        let (seconds, warm_up) = if self.options.quick {
+            (1.3, 0.7)
+        } else {
+            (3.0, 1.0)
+        };
+        Load {
+            via,
+            direction,
+            protocol: Protocol::Tcp,
+            streams: SOAK_STREAMS,
+            seconds,
+            warm_up,
+            congestion_control: None,
+            rate: None,
+        }
+    }
+}

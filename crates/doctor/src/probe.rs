@@ -1,0 +1,100 @@
+//! Measurements that are worth their time only where a check asks for one.
+
+use wirespeed_measure::{Direction, Via};
+
+use crate::view::word;
+
+/// One such measurement.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Probe {
+    /// Numbered datagrams.
+    Sequence(Datagrams),
+    /// Another congestion control in turn with the sender's own.
+    Congestion { direction: Direction },
+}
+
+/// Numbered UDP datagrams of one size at one rate.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Datagrams {
+    pub(crate) via: Via,
+    pub(crate) direction: Direction,
+    /// bit/s of UDP payload.
+    pub(crate) rate: f64,
+    /// Bytes of UDP payload in each.
+    pub(crate) payload: u32,
+    pub(crate) seconds: f64,
+}
+
+impl Datagrams {
+    /// A thousand small ones a second, which take 0.8 Mbit/s of the road: next to nothing.
+    pub(crate) fn gentle(direction: Direction, seconds: f64) -> Self {
+        Self {
+            via: Via::Bare,
+            direction,
+            rate: 0.512e6,
+            payload: 64,
+            seconds,
+        }
+    }
+
+    /// Full datagrams at a rate that an end can tell from a load of its own.
+    pub(crate) fn at_rate(direction: Direction, rate: f64, seconds: f64) -> Self {
+        Self {
+            via: Via::Bare,
+            direction,
+            rate,
+            // With IPv4 and UDP headers 1,388 bytes: fits nearly every road, as a full tunnel packet should.
+            payload: 1360,
+            seconds,
+        }
+    }
+
+    fn is_gentle(&self) -> bool {
+        self.rate <= 1e6
+    }
+}
+
+impl Probe {
+    /// What it is, for progress and for what was not measured.
+    pub(crate) fn what(&self) -> String {
+        match self {
+            Self::Sequence(datagrams) => format!(
+                "numbered datagrams {}, {}",
+                match datagrams.via {
+                    Via::Bare => "outside the tunnel",
+                    Via::Tunnel => "through the tunnel",
+                },
+                word(datagrams.direction)
+            ),
+            Self::Congestion { direction } => {
+                format!("another congestion control, {}", word(*direction))
+            }
+        }
+    }
+
+    /// About how long it takes at least, seconds: cheaper ones come first.
+    pub(crate) fn seconds(&self) -> f64 {
+        match self {
+            Self::Sequence(datagrams) => datagrams.seconds + 0.5,
+            Self::Congestion { .. } => 16.0,
+        }
+    }
+
+    /// Does it need wirespeed at the far end?
+    pub(crate) fn needs_wirespeed(&self) -> bool {
+        match self {
+            Self::Sequence(_) => true,
+            Self::Congestion { .. } => false,
+        }
+    }
+
+    /// The same kind of measurement, whatever its figures?
+    pub(crate) fn is_like(&self, other: &Self) -> bool {
+        std::mem::discriminant(self) == std::mem::discriminant(other)
+    }
+}
+
+/// May both be made at the same time? Only where they take next to nothing of the road, each in its own direction.
+pub(crate) fn together(one: &Datagrams, other: &Datagrams) -> bool {
+    one.direction != other.direction && one.is_gentle() && other.is_gentle()
+}
