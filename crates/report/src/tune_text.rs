@@ -256,6 +256,11 @@ fn setting_words(setting: &Setting) -> String {
             format!("congestion control of the routes by {interface}")
         }
         Setting::EgressShaper { interface } => format!("rate limit of {interface}"),
+        Setting::ReceiveRing { interface } => format!("receive ring of {interface}"),
+        Setting::InterruptCores { interrupt } => format!("cores of interrupt {interrupt}"),
+        Setting::Governor => "frequency governor".to_owned(),
+        Setting::ThreadedNapi { interface } => format!("threaded NAPI of {interface}"),
+        Setting::LinkOffload { interface, feature } => format!("{feature} of {interface}"),
         Setting::Sysctl { name } => name.clone(),
     }
 }
@@ -344,6 +349,10 @@ fn unit_of(setting: &Setting) -> &'static str {
     match setting {
         Setting::LinkMtu { .. } | Setting::SocketReceiveBuffer { .. } => "bytes",
         Setting::EgressShaper { .. } => "bit/s",
-        Setting::RouteCongestion { .. } | Setting::Sysctl { .. } => "",
+        Setting::ReceiveRing { .. } => "packets",
+        Setting::RouteCongestion { .. }
+        | Setting::InterruptCores { .. }
+        | Setting::Governor
+        | Setting::Sysctl { .. } => "",
     }
 }

@@ -10,7 +10,7 @@
 use std::hint::black_box;
 
 use crate::shell_word::shell_word;
-use crate::{Setting, Value, egress_shaper, link, netlink, route_congestion};
+use crate::{Setting, Value, egress_shaper, link, link_offload, netlink, route_congestion};
 
 #[cfg(test)]
 #[path = "../../../fuzz/replay.rs"]
@@ -23,6 +23,7 @@ pub fn kernel(datagram: &[u8]) {
         let _end = black_box(netlink::end_of_answer(kind, body));
         black_box(link::parse(body));
         black_box(egress_shaper::parse_root(body));
+        black_box(link_offload::state(body, "rx-gro"));
         route_congestion::exercise(body);
     }
 }
@@ -73,7 +74,8 @@ fn with_plain_name(setting: &Setting) -> Option<(&str, Setting)> {
             (name, Setting::RouteCongestion { interface })
         }
         Setting::EgressShaper { interface: name } => (name, Setting::EgressShaper { interface }),
-        Setting::Sysctl { .. } => return None,
+        Setting::ReceiveRing { interface: name } => (name, Setting::ReceiveRing { interface }),
+        Setting::InterruptCores { .. } | Setting::Governor | Setting::Sysctl { .. } => return None,
     })
 }
 

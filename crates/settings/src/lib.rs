@@ -10,13 +10,18 @@ mod egress_shaper;
 mod error;
 #[cfg(any(test, feature = "fuzzing"))]
 pub mod fuzzing;
+mod governor;
+mod interrupt_cores;
 mod link;
 mod link_mtu;
+mod link_offload;
 mod netlink;
+mod receive_ring;
 mod route_congestion;
 mod shell_word;
 mod socket_receive_buffer;
 mod sysctl;
+mod threaded_napi;
 
 pub use error::SettingError;
 pub use shell_word::shell_word;
@@ -53,6 +58,30 @@ pub enum Setting {
         /// Interface name.
         interface: String,
     },
+    /// Length of a card's receive rings, in packets (number). Most drivers stop the card for the change.
+    ReceiveRing {
+        /// Interface name of the card.
+        interface: String,
+    },
+    /// Cores that an interrupt may go to (text, `0-3,8`). Host-wide.
+    InterruptCores {
+        /// Its number, as in `/proc/interrupts`.
+        interrupt: u32,
+    },
+    /// How the processor chooses its frequency (text; one per cluster where they differ). Host-wide.
+    Governor,
+    /// NAPI of a link in kernel threads (true or false).
+    ThreadedNapi {
+        /// Interface name.
+        interface: String,
+    },
+    /// An offload feature of a link (true or false).
+    LinkOffload {
+        /// Interface name.
+        interface: String,
+        /// Its name in `ethtool -k`: `tx-udp-segmentation`.
+        feature: String,
+    },
     /// A sysctl by its dotted name (text).
     Sysctl {
         /// `net.ipv4.tcp_mtu_probing`.
@@ -81,6 +110,11 @@ impl Setting {
             Self::SocketReceiveBuffer { interface } => socket_receive_buffer::read(interface),
             Self::RouteCongestion { interface } => route_congestion::read(interface),
             Self::EgressShaper { interface } => egress_shaper::read(interface),
+            Self::ReceiveRing { interface } => receive_ring::read(interface),
+            Self::InterruptCores { interrupt } => interrupt_cores::read(*interrupt),
+            Self::Governor => governor::read(),
+            Self::ThreadedNapi { interface } => threaded_napi::read(interface),
+            Self::LinkOffload { interface, feature } => link_offload::read(interface, feature),
             Self::Sysctl { name } => sysctl::read(name),
         }
     }
@@ -94,6 +128,13 @@ impl Setting {
             }
             Self::RouteCongestion { interface } => route_congestion::write(interface, value),
             Self::EgressShaper { interface } => egress_shaper::write(interface, value),
+            Self::ReceiveRing { interface } => receive_ring::write(interface, value),
+            Self::InterruptCores { interrupt } => interrupt_cores::write(*interrupt, value),
+            Self::Governor => governor::write(value),
+            Self::ThreadedNapi { interface } => threaded_napi::write(interface, value),
+            Self::LinkOffload { interface, feature } => {
+                link_offload::write(interface, feature, value)
+            }
             Self::Sysctl { name } => sysctl::write(name, value),
         }
     }
@@ -108,7 +149,12 @@ impl Setting {
             Self::RouteCongestion { interface } => {
                 route_congestion::restore(interface, before, ours)?
             }
-            Self::LinkMtu { .. } | Self::EgressShaper { .. } | Self::Sysctl { .. } => {
+            Self::LinkMtu { .. }
+            | Self::EgressShaper { .. }
+            | Self::ReceiveRing { .. }
+            | Self::InterruptCores { .. }
+            | Self::Governor
+            | Self::Sysctl { .. } => {
                 let now = self.read()?;
                 if self.normal(&now) == self.normal(before) {
                     Vec::new()
@@ -141,6 +187,13 @@ impl Setting {
             }
             Self::RouteCongestion { interface } => route_congestion::shell(interface, value),
             Self::EgressShaper { interface } => egress_shaper::shell(interface, value),
+            Self::ReceiveRing { interface } => receive_ring::shell(interface, value),
+            Self::InterruptCores { interrupt } => interrupt_cores::shell(*interrupt, value),
+            Self::Governor => governor::shell(value),
+            Self::ThreadedNapi { interface } => threaded_napi::shell(interface, value),
+            Self::LinkOffload { interface, feature } => {
+                link_offload::shell(interface, feature, value)
+            }
             Self::Sysctl { name } => sysctl::shell(name, value),
         }
     }
@@ -152,6 +205,13 @@ impl Setting {
             Self::SocketReceiveBuffer { interface } => socket_receive_buffer::describe(interface),
             Self::RouteCongestion { interface } => route_congestion::describe(interface),
             Self::EgressShaper { interface } => egress_shaper::describe(interface),
+            Self::ReceiveRing { interface } => receive_ring::describe(interface),
+            Self::InterruptCores { interrupt } => interrupt_cores::describe(*interrupt),
+            Self::Governor => governor::describe(),
+            Self::ThreadedNapi { interface } => threaded_napi::describe(interface),
+            Self::LinkOffload { interface, feature } => {
+                link_offload::describe(interface, feature)
+            }
             Self::Sysctl { name } => sysctl::describe(name),
         }
     }
@@ -165,6 +225,13 @@ impl Setting {
             }
             Self::RouteCongestion { interface } => route_congestion::persistence(interface, value),
             Self::EgressShaper { interface } => egress_shaper::persistence(interface, value),
+            Self::ReceiveRing { interface } => receive_ring::persistence(interface, value),
+            Self::InterruptCores { interrupt } => interrupt_cores::persistence(*interrupt, value),
+            Self::Governor => governor::persistence(value),
+            Self::ThreadedNapi { interface } => threaded_napi::persistence(interface, value),
+            Self::LinkOffload { interface, feature } => {
+                link_offload::persistence(interface, feature, value)
+            }
             Self::Sysctl { name } => sysctl::persistence(name, value),
         }
     }
@@ -173,6 +240,7 @@ impl Setting {
     fn normal(&self, value: &Value) -> Value {
         match self {
             Self::EgressShaper { .. } => egress_shaper::normal(value),
+            Self::InterruptCores { .. } => interrupt_cores::normal(value),
             Self::Sysctl { .. } => sysctl::normal(value),
             _ => value.clone(),
         }

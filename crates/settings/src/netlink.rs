@@ -1,4 +1,4 @@
-//! The few rtnetlink requests the knobs need.
+//! The few netlink requests the knobs need.
 //!
 //! Changes are made by this process itself, not by a program it starts: when it is killed, no child is
 //! left that changes the machine a moment later, after everything was put back.
@@ -9,7 +9,8 @@ use std::time::Duration;
 
 use rustix::net::sockopt::{Timeout, set_socket_timeout};
 use rustix::net::{
-    AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, recv, send, socket_with,
+    AddressFamily, Protocol, RecvFlags, SendFlags, SocketFlags, SocketType, netlink, recv, send,
+    socket_with,
 };
 
 use crate::SettingError;
@@ -35,7 +36,7 @@ const ANSWER_WITHIN: Duration = Duration::from_secs(3);
 /// Upper bound of one dump in bytes; a full routing table of the Internet is about 150 MB.
 const DUMP_LIMIT: usize = 512 << 20;
 
-/// A connection to the kernel's rtnetlink, in the caller's network namespace.
+/// A connection to the kernel's rtnetlink or generic netlink, in the caller's network namespace.
 pub(crate) struct Netlink {
     socket: OwnedFd,
     sequence: u32,
@@ -44,11 +45,20 @@ pub(crate) struct Netlink {
 impl Netlink {
     pub(crate) fn open() -> Result<Self, SettingError> {
         // Protocol `None` is NETLINK_ROUTE.
+        Self::open_protocol(None)
+    }
+
+    /// A connection to generic netlink.
+    pub(crate) fn open_generic() -> Result<Self, SettingError> {
+        Self::open_protocol(Some(netlink::GENERIC))
+    }
+
+    fn open_protocol(protocol: Option<Protocol>) -> Result<Self, SettingError> {
         let socket = socket_with(
             AddressFamily::NETLINK,
             SocketType::RAW,
             SocketFlags::CLOEXEC,
-            None,
+            protocol,
         )
         .map_err(|source| SettingError::system("opening a netlink socket", source))?;
         set_socket_timeout(&socket, Timeout::Recv, Some(ANSWER_WITHIN))

@@ -112,7 +112,10 @@ fn persistence(remedy: &Remedy, lines: &[String]) -> Vec<String> {
             Setting::LinkMtu { interface }
             | Setting::SocketReceiveBuffer { interface }
             | Setting::RouteCongestion { interface }
-            | Setting::EgressShaper { interface } => concerns(interface),
+            | Setting::EgressShaper { interface }
+            | Setting::ReceiveRing { interface } => concerns(interface),
+            Setting::InterruptCores { interrupt } => concerns(&format!("/irq/{interrupt}/")),
+            Setting::Governor => concerns(&"scaling_governor".to_owned()),
             Setting::Sysctl { name } => concerns(name),
         };
         if here && !texts.contains(&text) {
