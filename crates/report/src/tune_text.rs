@@ -353,6 +353,8 @@ fn unit_of(setting: &Setting) -> &'static str {
         Setting::RouteCongestion { .. }
         | Setting::InterruptCores { .. }
         | Setting::Governor
+        | Setting::ThreadedNapi { .. }
+        | Setting::LinkOffload { .. }
         | Setting::Sysctl { .. } => "",
     }
 }

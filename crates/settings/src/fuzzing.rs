@@ -75,6 +75,17 @@ fn with_plain_name(setting: &Setting) -> Option<(&str, Setting)> {
         }
         Setting::EgressShaper { interface: name } => (name, Setting::EgressShaper { interface }),
         Setting::ReceiveRing { interface: name } => (name, Setting::ReceiveRing { interface }),
+        Setting::ThreadedNapi { interface: name } => (name, Setting::ThreadedNapi { interface }),
+        Setting::LinkOffload {
+            interface: name,
+            feature,
+        } => (
+            name,
+            Setting::LinkOffload {
+                interface,
+                feature: feature.clone(),
+            },
+        ),
         Setting::InterruptCores { .. } | Setting::Governor | Setting::Sysctl { .. } => return None,
     })
 }

@@ -154,6 +154,8 @@ impl Setting {
             | Self::ReceiveRing { .. }
             | Self::InterruptCores { .. }
             | Self::Governor
+            | Self::ThreadedNapi { .. }
+            | Self::LinkOffload { .. }
             | Self::Sysctl { .. } => {
                 let now = self.read()?;
                 if self.normal(&now) == self.normal(before) {
@@ -209,9 +211,7 @@ impl Setting {
             Self::InterruptCores { interrupt } => interrupt_cores::describe(*interrupt),
             Self::Governor => governor::describe(),
             Self::ThreadedNapi { interface } => threaded_napi::describe(interface),
-            Self::LinkOffload { interface, feature } => {
-                link_offload::describe(interface, feature)
-            }
+            Self::LinkOffload { interface, feature } => link_offload::describe(interface, feature),
             Self::Sysctl { name } => sysctl::describe(name),
         }
     }

@@ -212,10 +212,7 @@ pub(crate) fn state(answer: &[u8], feature: &str) -> Option<bool> {
 }
 
 fn failed(doing: &str, interface: &str, feature: &str, source: io::Error) -> SettingError {
-    SettingError::system(
-        format!("{doing} {}", describe(interface, feature)),
-        source,
-    )
+    SettingError::system(format!("{doing} {}", describe(interface, feature)), source)
 }
 
 #[cfg(test)]
@@ -250,11 +247,7 @@ mod tests {
             set
         };
         push_attribute(&mut answer, FEATURES_HW, &named(&["rx-gro", "rx-gro-list"]));
-        push_attribute(
-            &mut answer,
-            FEATURES_ACTIVE,
-            &named(&["rx-gro", "highdma"]),
-        );
+        push_attribute(&mut answer, FEATURES_ACTIVE, &named(&["rx-gro", "highdma"]));
         assert_eq!(state(&answer, "rx-gro"), Some(true));
         assert_eq!(state(&answer, "highdma"), Some(true));
         assert_eq!(state(&answer, "rx-gro-list"), Some(false));

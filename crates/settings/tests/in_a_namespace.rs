@@ -210,6 +210,77 @@ fn the_receive_buffer_of_a_running_daemon_is_changed_and_put_back() {
     });
 }
 
+#[test]
+fn an_offload_is_turned_and_put_back() {
+    in_namespace("an_offload_is_turned_and_put_back", |_| {
+        let forwarding = Setting::LinkOffload {
+            interface: "ws0".into(),
+            feature: "rx-udp-gro-forwarding".into(),
+        };
+        let listed = |word: &str| {
+            output("ethtool -k ws0").contains(&format!("rx-udp-gro-forwarding: {word}"))
+        };
+        let before = forwarding.read().unwrap();
+        assert_eq!(before, json!(false));
+        forwarding.write(&json!(true)).unwrap();
+        assert!(listed("on"));
+        assert_eq!(forwarding.read().unwrap(), json!(true));
+        assert_eq!(
+            forwarding.restore(&before, &[json!(true)]).unwrap(),
+            Restored::PutBack
+        );
+        assert!(listed("off"));
+        let fixed = Setting::LinkOffload {
+            interface: "lo".into(),
+            feature: "loopback".into(),
+        };
+        assert_eq!(fixed.read().unwrap(), json!(true));
+        assert!(matches!(
+            fixed.write(&json!(false)),
+            Err(SettingError::NotTaken { .. } | SettingError::System { .. })
+        ));
+        let missing = Setting::LinkOffload {
+            interface: "ws0".into(),
+            feature: "no-such-feature".into(),
+        };
+        assert!(matches!(missing.read(), Err(SettingError::NotFound { .. })));
+    });
+}
+
+#[test]
+fn threaded_napi_is_turned_and_put_back() {
+    in_namespace("threaded_napi_is_turned_and_put_back", |test| {
+        let threaded = Setting::ThreadedNapi {
+            interface: "ws0".into(),
+        };
+        // `/sys` still shows the namespace it was mounted in.
+        assert!(matches!(
+            threaded.read(),
+            Err(SettingError::Refused { why, .. }) if why.contains("ip netns exec")
+        ));
+        if let Err(error) = unshare(CloneFlags::CLONE_NEWNS) {
+            skip(test, &format!("no mount namespace: {error}"));
+            return;
+        }
+        run("mount --make-rprivate / && mount -t sysfs sysfs /sys");
+        // A veth has NAPI once GRO is on.
+        run("ethtool -K ws0 gro on");
+        let before = threaded.read().unwrap();
+        assert_eq!(before, json!(false));
+        threaded.write(&json!(true)).unwrap();
+        assert_eq!(output("cat /sys/class/net/ws0/threaded").trim(), "1");
+        assert_eq!(
+            threaded.restore(&before, &[json!(true)]).unwrap(),
+            Restored::PutBack
+        );
+        assert_eq!(threaded.read().unwrap(), before);
+        let without = Setting::ThreadedNapi {
+            interface: "lo".into(),
+        };
+        assert!(without.write(&json!(true)).is_err());
+    });
+}
+
 /// A userspace WireGuard that is up and listens; killed when dropped.
 struct WireguardGo {
     child: Child,

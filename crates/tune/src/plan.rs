@@ -113,7 +113,9 @@ fn persistence(remedy: &Remedy, lines: &[String]) -> Vec<String> {
             | Setting::SocketReceiveBuffer { interface }
             | Setting::RouteCongestion { interface }
             | Setting::EgressShaper { interface }
-            | Setting::ReceiveRing { interface } => concerns(interface),
+            | Setting::ReceiveRing { interface }
+            | Setting::ThreadedNapi { interface }
+            | Setting::LinkOffload { interface, .. } => concerns(interface),
             Setting::InterruptCores { interrupt } => concerns(&format!("/irq/{interrupt}/")),
             Setting::Governor => concerns(&"scaling_governor".to_owned()),
             Setting::Sysctl { name } => concerns(name),
