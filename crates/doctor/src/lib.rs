@@ -18,8 +18,10 @@ mod mtu;
 mod probe;
 #[cfg(test)]
 mod properties;
+mod road;
 #[cfg(test)]
 mod testing;
+mod versions;
 mod view;
 
 pub use hops::{HopReport, HopVerdict, Share, Standing, WorstHop, judge_hops};
