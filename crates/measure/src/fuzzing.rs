@@ -40,6 +40,7 @@ pub fn iperf3(text: &[u8]) {
         overran: false,
         missing: None,
         echoes: None,
+        tcp: None,
     };
     loads(&outcome, Some(&report));
     loads(&outcome, None);
@@ -73,6 +74,7 @@ fn loads(outcome: &Iperf3Outcome, server: Option<&Iperf3Report>) {
             planned: (load.warm_up + load.seconds).ceil(),
             outcome,
             server,
+            server_tcp: None,
             here: CountersDelta::default(),
             far: None,
             link_bytes: Some(1_000_000),

@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use crate::child;
 use crate::echo::{self, EchoReport, EchoTrain};
 use crate::iperf3_report::Iperf3Report;
+use crate::tcp_watch::{self, TcpWatch, TcpWatched};
 
 /// Seconds between two of iperf3's intervals (its smallest).
 pub(crate) const INTERVAL_SECONDS: &str = "0.1";
@@ -39,6 +40,9 @@ pub(crate) struct Iperf3Run {
     pub(crate) device: Option<String>,
     /// Echo requests to this address, so many seconds apart, while the load runs.
     pub(crate) echo: Option<(IpAddr, f64)>,
+    /// Read what its TCP waits for.
+    #[serde(default)]
+    pub(crate) tcp: Option<TcpWatch>,
 }
 
 /// What the run left behind.
@@ -55,6 +59,9 @@ pub(crate) struct Iperf3Outcome {
     pub(crate) missing: Option<String>,
     /// The echo train; times are from the client's start.
     pub(crate) echoes: Option<Result<EchoReport, String>>,
+    /// What its TCP waited for.
+    #[serde(default)]
+    pub(crate) tcp: Option<TcpWatched>,
 }
 
 /// Runs the client to its end, its time limit, or until `keep_going` says no.
@@ -79,6 +86,13 @@ pub(crate) fn run(
             let over = &over;
             scope.spawn(move || echo::run(&train, &|| !over.load(Ordering::SeqCst)))
         });
+        let tcp = run.tcp.map(|watch| {
+            let over = &over;
+            scope.spawn(move || {
+                let over = || over.load(Ordering::SeqCst);
+                tcp_watch::watch(run.port, Some(run.address), &watch, &over)
+            })
+        });
         let in_time = client.wait(limit, keep_going);
         over.store(true, Ordering::SeqCst);
         if !in_time {
@@ -102,6 +116,7 @@ pub(crate) fn run(
                     .join()
                     .unwrap_or_else(|_| Err("the echo train panicked".to_owned()))
             }),
+            tcp: tcp.and_then(|watch| watch.join().ok().flatten()),
         })
     })
 }
@@ -178,6 +193,7 @@ mod tests {
             grace: 3.0,
             device: None,
             echo: None,
+            tcp: None,
         }
     }
 

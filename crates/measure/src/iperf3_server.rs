@@ -5,7 +5,9 @@
 //! receiver's bytes of an upload and the sender's window of a download are known, whatever happens on the path.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{SyncSender, sync_channel};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
@@ -15,6 +17,7 @@ use crate::background::Background;
 use crate::child;
 use crate::iperf3_client::{INTERVAL_SECONDS, last_line};
 use crate::iperf3_report::Iperf3Report;
+use crate::tcp_watch::{self, TcpWatch, TcpWatched};
 
 /// Ports tried from the first on.
 const PORTS_TRIED: u16 = 200;
@@ -36,6 +39,17 @@ pub(crate) struct ServerStart {
     pub(crate) device: Option<String>,
     /// Ends by itself after so many seconds.
     pub(crate) seconds: f64,
+    /// Read what its TCP waits for.
+    #[serde(default)]
+    pub(crate) tcp: Option<TcpWatch>,
+}
+
+/// What a server left behind.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct ServerEnded {
+    pub(crate) report: Iperf3Report,
+    #[serde(default)]
+    pub(crate) tcp: Option<TcpWatched>,
 }
 
 /// What came of asking.
@@ -47,7 +61,7 @@ pub(crate) enum ServerStarted {
     Missing(String),
 }
 
-pub(crate) type Servers = Background<Result<Iperf3Report, String>>;
+pub(crate) type Servers = Background<Result<ServerEnded, String>>;
 
 /// Starts a server and returns once it listens.
 pub(crate) fn start(servers: &Servers, wanted: &ServerStart) -> Result<ServerStarted, String> {
@@ -60,9 +74,10 @@ pub(crate) fn start(servers: &Servers, wanted: &ServerStart) -> Result<ServerSta
         }
         let (listens, heard) = sync_channel(1);
         let device = device.clone();
+        let tcp = wanted.tcp;
         servers.start(wanted.number, move |finish| {
-            let finished = || finish.load(std::sync::atomic::Ordering::SeqCst);
-            serve(bind, port, device, limit, &listens, &finished)
+            let finished = || finish.load(Ordering::SeqCst);
+            serve(bind, port, device, limit, tcp, &listens, &finished)
         })?;
         match heard.recv_timeout(LISTENS_WITHIN + Duration::from_secs(1)) {
             Ok(Listening::Yes) => return Ok(ServerStarted::Port(port)),
@@ -101,9 +116,10 @@ fn serve(
     port: u16,
     device: Option<String>,
     limit: Duration,
+    tcp: Option<TcpWatch>,
     listens: &SyncSender<Listening>,
-    finished: &dyn Fn() -> bool,
-) -> Result<Iperf3Report, String> {
+    finished: &(dyn Fn() -> bool + Sync),
+) -> Result<ServerEnded, String> {
     let mut arguments: Vec<String> = ["-s", "-1", "-J", "-i", INTERVAL_SECONDS, "-p"]
         .map(str::to_owned)
         .to_vec();
@@ -121,19 +137,33 @@ fn serve(
         if ended || Instant::now() >= until || finished() {
             return Err(gone(server, listens));
         }
-        std::thread::sleep(Duration::from_millis(2));
+        thread::sleep(Duration::from_millis(2));
     }
     if server.ended().map_err(|error| error.to_string())?.is_some() {
         return Err(gone(server, listens));
     }
     let _ = listens.send(Listening::Yes);
-    server.wait(limit, &|| !finished());
-    // The test is over for the client: the server has its result, or will not get one.
-    if !server.wait(PRINT_WITHIN, &|| true) {
-        server.terminate(PRINT_WITHIN);
-    }
-    let ended = server.finish()?;
-    Ok(Iperf3Report::parse(&ended.stdout))
+    let over = AtomicBool::new(false);
+    thread::scope(|scope| {
+        let tcp = tcp.map(|watch| {
+            let over = &over;
+            scope.spawn(move || {
+                let over = || over.load(Ordering::SeqCst) || finished();
+                tcp_watch::watch(port, None, &watch, &over)
+            })
+        });
+        server.wait(limit, &|| !finished());
+        // The test is over for the client: the server has its result, or will not get one.
+        if !server.wait(PRINT_WITHIN, &|| true) {
+            server.terminate(PRINT_WITHIN);
+        }
+        over.store(true, Ordering::SeqCst);
+        let ended = server.finish()?;
+        Ok(ServerEnded {
+            report: Iperf3Report::parse(&ended.stdout),
+            tcp: tcp.and_then(|watch| watch.join().ok().flatten()),
+        })
+    })
 }
 
 /// Says why a server does not listen.

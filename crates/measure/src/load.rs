@@ -8,9 +8,10 @@ use wirespeed_reach::Machine;
 
 use crate::iperf3_client::{Iperf3Outcome, Iperf3Run};
 use crate::iperf3_report::Iperf3Report;
-use crate::iperf3_server::{ServerStart, ServerStarted};
+use crate::iperf3_server::{ServerEnded, ServerStart, ServerStarted};
 use crate::operations::{CLIENT, Number, SERVER_FINISH, SERVER_START};
 use crate::sample::{Left, assemble};
+use crate::tcp_watch::TcpWatch;
 use crate::{Direction, Ends, FarEnd, Load, MeasureError, Protocol, Sample, Via};
 
 /// Where iperf3 servers listen by default; ours take the first free port from here on.
@@ -91,13 +92,15 @@ impl Ends {
             grace,
             device: self.here_device(load.via),
             echo: Some((address, ECHO_INTERVAL)),
+            tcp: watch_of(load),
         };
         let ran = self.run_between_counters(&run, limit);
         // In any case, so that no server stays behind a client that failed.
-        let server_report = server.finish(self);
+        let server = server.finish(self);
         let (before, outcome, after) = ran?;
-        let server_report = server_report?;
-        self.check_ran(load, &run, &outcome, server_report.as_ref())?;
+        let server = server?;
+        let server_report = server.as_ref().map(|server| &server.report);
+        self.check_ran(load, &run, &outcome, server_report)?;
 
         let (here, far) = deltas(&before, &after);
         let link_bytes = self.link_bytes(load, &here, far.as_ref());
@@ -105,7 +108,8 @@ impl Ends {
             load,
             planned: f64::from(planned),
             outcome: &outcome,
-            server: server_report.as_ref(),
+            server: server_report,
+            server_tcp: server.as_ref().and_then(|server| server.tcp.as_ref()),
             here,
             far,
             link_bytes,
@@ -145,6 +149,7 @@ impl Ends {
             bind: self.far_has(address).then_some(address),
             device: self.far_device(load.via),
             seconds: limit.as_secs_f64() + 30.0,
+            tcp: watch_of(load),
         };
         let started = self
             .call(machine, SERVER_START, &wanted, SERVER_WITHIN)
@@ -276,6 +281,14 @@ impl Ends {
     }
 }
 
+fn watch_of(load: &Load) -> Option<TcpWatch> {
+    (load.protocol == Protocol::Tcp).then_some(TcpWatch {
+        streams: load.streams,
+        warm_up: load.warm_up,
+        seconds: load.seconds,
+    })
+}
+
 type BothCounters = (Counters, Option<Counters>);
 
 fn deltas(before: &BothCounters, after: &BothCounters) -> (CountersDelta, Option<CountersDelta>) {
@@ -307,7 +320,7 @@ impl Server<'_> {
     }
 
     /// Ends it and takes its report.
-    fn finish(self, ends: &Ends) -> Result<Option<Iperf3Report>, MeasureError> {
+    fn finish(self, ends: &Ends) -> Result<Option<ServerEnded>, MeasureError> {
         match self {
             Self::Given(_) => Ok(None),
             Self::Ours {

@@ -16,6 +16,8 @@ use crate::echo_watch::{self, EchoWatch};
 use crate::iperf3_client::{self, Iperf3Run};
 use crate::iperf3_server::{self, ServerStart, Servers};
 use crate::outside::WantedWay;
+use crate::passive::{self, PassivePlan};
+use crate::segmentation::{self, SegmentationEnd};
 use crate::sequence::{self, SequenceEnd};
 
 pub(crate) const SNAPSHOT: &str = "facts.snapshot";
@@ -30,6 +32,9 @@ pub(crate) const CLIENT: &str = "iperf3.client";
 pub(crate) const DATAGRAMS_LISTEN: &str = "datagrams.listen";
 pub(crate) const SEQUENCE_SEND: &str = "sequence.send";
 pub(crate) const SEQUENCE_RECEIVE: &str = "sequence.receive";
+pub(crate) const SEGMENTATION_SEND: &str = "segmentation.send";
+pub(crate) const SEGMENTATION_RECEIVE: &str = "segmentation.receive";
+pub(crate) const PASSIVE: &str = "passive.watch";
 pub(crate) const STOP: &str = "measure.stop";
 
 /// Names a piece of work started earlier.
@@ -112,6 +117,19 @@ pub fn register(operations: &mut Operations) {
     let me = Arc::clone(&agent);
     operations.add(SEQUENCE_RECEIVE, move |end: SequenceEnd, call: &Call| {
         sequence::receive(&me.listeners, &end, &me.keep_going(call))
+    });
+
+    let me = Arc::clone(&agent);
+    operations.add(SEGMENTATION_SEND, move |end: SegmentationEnd, call: &Call| {
+        segmentation::send(&me.listeners, &end, &me.keep_going(call))
+    });
+    let me = Arc::clone(&agent);
+    operations.add(SEGMENTATION_RECEIVE, move |end: SegmentationEnd, call: &Call| {
+        segmentation::receive(&me.listeners, &end, &me.keep_going(call))
+    });
+    let me = Arc::clone(&agent);
+    operations.add(PASSIVE, move |plan: PassivePlan, call: &Call| {
+        passive::run(&plan, &me.keep_going(call))
     });
 
     operations.add(STOP, move |(): (), _: &Call| {

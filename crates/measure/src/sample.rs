@@ -4,7 +4,8 @@ use wirespeed_facts::CountersDelta;
 
 use crate::iperf3_client::Iperf3Outcome;
 use crate::iperf3_report::{Iperf3Report, Piece};
-use crate::{CountedBy, Direction, Interval, Load, Protocol, Sample};
+use crate::tcp_watch::TcpWatched;
+use crate::{CountedBy, Direction, Interval, Load, Protocol, Sample, Windows};
 
 /// A load that carried data in fewer of its intervals is stalled.
 const MOVING_SHARE: f64 = 0.01;
@@ -21,6 +22,8 @@ pub(crate) struct Left<'a> {
     pub(crate) planned: f64,
     pub(crate) outcome: &'a Iperf3Outcome,
     pub(crate) server: Option<&'a Iperf3Report>,
+    /// What the server's TCP waited for.
+    pub(crate) server_tcp: Option<&'a TcpWatched>,
     pub(crate) here: CountersDelta,
     pub(crate) far: Option<CountersDelta>,
     /// Bytes that came in by the tunnel's link at the receiving end (tunnel loads only).
@@ -95,7 +98,7 @@ pub(crate) fn assemble(left: Left<'_>) -> Option<Sample> {
         congestion_control,
         intervals,
         loaded_rtt: loaded_rtt(&left),
-        windows: None,
+        windows: windows(&left),
         here: left.here,
         far: left.far,
     })
@@ -212,6 +215,19 @@ fn lost(measured: &[&Piece], client: &Iperf3Report) -> Option<f64> {
     }
 }
 
+/// As the sender saw them; the receive buffer is the receiver's.
+fn windows(left: &Left<'_>) -> Option<Windows> {
+    let (here, there) = (left.outcome.tcp.as_ref(), left.server_tcp);
+    let (sender, receiver) = match left.load.direction {
+        Direction::Upload => (here, there),
+        Direction::Download => (there, here),
+    };
+    Some(Windows {
+        receive_buffer: receiver.and_then(|receiver| receiver.receive_buffer),
+        ..sender?.windows.clone()
+    })
+}
+
 fn loaded_rtt(left: &Left<'_>) -> Option<crate::RttSummary> {
     let echoes = left.outcome.echoes.as_ref()?.as_ref().ok()?;
     // Connecting before and exchanging results after the load take about the same few round trips.
@@ -251,6 +267,7 @@ mod tests {
             overran: false,
             missing: None,
             echoes: None,
+            tcp: None,
         }
     }
 
@@ -267,6 +284,7 @@ mod tests {
             planned: load.seconds + load.warm_up,
             outcome,
             server,
+            server_tcp: None,
             here,
             far,
             link_bytes,

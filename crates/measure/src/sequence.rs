@@ -16,7 +16,7 @@ const BATCH: Duration = Duration::from_millis(1);
 /// Pause between batches that catch up after the machine was slow to wake us.
 const CATCH_UP_PAUSE: Duration = Duration::from_micros(500);
 /// What is behind by more than this is given up: the rate offered is then lower than asked for.
-const BEHIND_AT_MOST: Duration = Duration::from_millis(20);
+const BEHIND_AT_MOST: Duration = Duration::from_millis(200);
 /// The end is said so often, so far apart.
 const ENDS: u32 = 6;
 const END_EVERY: Duration = Duration::from_millis(20);

@@ -5,7 +5,7 @@ mod road;
 
 use std::time::{Duration, Instant};
 
-use road::{Road, skipped};
+use road::{B_BARE, Road, skipped};
 use wirespeed_measure::{Direction, FarEnd, MeasureError, SequenceProbe, Via};
 
 const BOTH: [Direction; 2] = [Direction::Upload, Direction::Download];
@@ -35,8 +35,8 @@ fn a_good_road_loses_nothing_and_keeps_order() {
             assert_eq!((probe.received, probe.gaps), (probe.sent, 0), "{probe:?}");
             assert_eq!(probe.lost(), Some(0.0));
             // The machine may be busy: slower than asked, never faster.
-            assert!((8e6..22e6).contains(&probe.offered), "{probe:?}");
-            assert!(probe.arrived > 8e6 && probe.port >= 5201, "{probe:?}");
+            assert!((1e6..22e6).contains(&probe.offered), "{probe:?}");
+            assert!(probe.arrived > probe.offered * 0.9 && probe.port >= 5201, "{probe:?}");
         }
     }
 }
@@ -73,15 +73,19 @@ fn a_policer_passes_its_rate_only() {
     let Some(road) = Road::make("a_policer_passes_its_rate_only") else {
         return;
     };
-    let link = road.link("ra");
-    let police = format!("tc filter add dev {link} ingress matchall action police rate 5mbit burst 20k drop");
-    road.on("r", &format!("tc qdisc add dev {link} ingress"));
-    road.on("r", &police);
+    let rules = "table ip police {
+        chain f {
+            type filter hook forward priority 0;
+            ip saddr 10.91.1.1 ip protocol udp limit rate over 100 kbytes/second burst 10 kbytes drop
+        }
+    }\n";
+    road.filter("r", rules);
     let ends = road.ends();
     let up = ends
         .sequence_probe(Via::Bare, Direction::Upload, 20e6, 1200, 1.0, None)
         .unwrap();
-    assert!((3e6..8e6).contains(&up.arrived), "{up:?}");
+    // The bucket holds a second of the rate from the beginning.
+    assert!((0.8e6..2.2e6).contains(&up.arrived), "{up:?}");
     assert!(up.lost().unwrap() > 0.3 && up.longest_gap > 1, "{up:?}");
     orderly(&up);
 }
@@ -91,18 +95,19 @@ fn late_ones_are_told_from_lost_ones() {
     let Some(road) = Road::make("late_ones_are_told_from_lost_ones") else {
         return;
     };
-    // Every tenth takes a detour with a queue of its own, a few datagrams long.
+    // Four in a row of twenty take a detour with a queue of its own, a few datagrams long.
     let link = road.link("rb");
     for line in [
-        format!("tc qdisc add dev {link} root handle 1: prio bands 2 priomap 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0"),
-        format!("tc qdisc add dev {link} parent 1:2 tbf rate 12mbit burst 1300 limit 100kb"),
+        format!("tc qdisc add dev {link} root handle 1: htb default 1"),
+        format!("tc class add dev {link} parent 1: classid 1:1 htb rate 1gbit"),
+        format!("tc class add dev {link} parent 1: classid 1:2 htb rate 9mbit burst 1300 cburst 1300"),
     ] {
         road.on("r", &line);
     }
     let rules = "table ip detour {
         chain f {
             type filter hook forward priority 0;
-            udp dport 7000 ip length > 1000 numgen inc mod 10 0-1 meta priority set 1:2
+            udp dport 7000 ip length > 1000 numgen inc mod 20 0-3 meta priority set 1:2
         }
     }\n";
     road.filter("r", rules);
@@ -110,9 +115,9 @@ fn late_ones_are_told_from_lost_ones() {
     let up = ends
         .sequence_probe(Via::Bare, Direction::Upload, 40e6, 1200, 1.0, Some(7000))
         .unwrap();
-    assert!(up.reordered > 10 && up.reorder_extent >= 1, "{up:?}");
+    assert!(up.reordered > 5 && up.reorder_extent >= 1, "{up:?}");
     assert_eq!(up.duplicates, 0, "{up:?}");
-    assert!(up.out_of_order().unwrap() > 0.005, "{up:?}");
+    assert!(up.out_of_order().unwrap() > 0.001, "{up:?}");
     assert!(up.lost().unwrap() < 0.1, "{up:?}");
 }
 
@@ -122,34 +127,16 @@ fn copies_are_counted_as_copies() {
         return;
     };
     let rules = format!(
-        "table netdev copies {{
-            chain i {{
-                type filter hook ingress device {} priority 0;
-                udp dport 7000 ip length > 1000 dup to {}
+        "table ip copies {{
+            chain f {{
+                type filter hook forward priority 0;
+                udp dport 7000 ip length > 1000 dup to {B_BARE} device \"{}\"
             }}
         }}\n",
-        road.link("b"),
-        road.link("dummy")
+        road.link("rb")
     );
-    let link = road.link("b");
-    // A mirror on the way in: each arrives twice.
-    let _ = rules;
-    road.on("b", &format!("tc qdisc add dev {link} clsact"));
-    let mirror = std::process::Command::new("ip")
-        .args(["netns", "exec", &road.netns("r"), "tc", "qdisc", "add", "dev"])
-        .arg(road.link("rb"))
-        .args(["clsact"])
-        .status();
-    assert!(mirror.is_ok_and(|status| status.success()));
-    let added = std::process::Command::new("ip")
-        .args(["netns", "exec", &road.netns("r"), "tc", "filter", "add", "dev"])
-        .arg(road.link("rb"))
-        .args(["egress", "protocol", "ip", "flower", "ip_proto", "udp", "dst_port", "7000"])
-        .args(["action", "mirred", "egress", "mirror", "dev"])
-        .arg(road.link("rb"))
-        .status();
-    if !added.is_ok_and(|status| status.success()) {
-        skipped::<()>("copies_are_counted_as_copies", "this kernel has no flower or mirred");
+    if !road.try_filter("r", &rules) {
+        skipped::<()>("copies_are_counted_as_copies", "this kernel can't copy packets (nft dup)");
         return;
     }
     let ends = road.ends();
@@ -198,7 +185,12 @@ fn what_cannot_be_probed_says_why_in_time() {
     // A firewall that lets nothing in.
     road.filter(
         "b",
-        "table ip wall { chain i { type filter hook input priority 0; ip protocol udp drop; } }\n",
+        "table ip wall {
+            chain i {
+                type filter hook input priority 0;
+                ip protocol udp drop
+            }
+        }\n",
     );
     let begun = Instant::now();
     for direction in BOTH {
@@ -212,7 +204,12 @@ fn what_cannot_be_probed_says_why_in_time() {
     // A firewall of our own, on the way out.
     road.filter(
         "a",
-        "table ip wall { chain o { type filter hook output priority 0; ip protocol udp ip length > 300 drop; } }\n",
+        "table ip wall {
+            chain o {
+                type filter hook output priority 0;
+                ip protocol udp ip length > 300 drop
+            }
+        }\n",
     );
     let error = probe(None).unwrap_err();
     assert!(

@@ -129,6 +129,11 @@ impl Road {
 
     /// Loads nftables rules on a host.
     pub(crate) fn filter(&self, host: &str, rules: &str) {
+        assert!(self.try_filter(host, rules), "nft refused: {rules}");
+    }
+
+    /// The same, where the kernel may not know them.
+    pub(crate) fn try_filter(&self, host: &str, rules: &str) -> bool {
         let mut nft = Command::new("ip")
             .args(["netns", "exec", &self.netns(host), "nft", "-f", "-"])
             .stdin(Stdio::piped())
@@ -139,7 +144,7 @@ impl Road {
             .expect("piped")
             .write_all(rules.as_bytes())
             .expect("nft reads");
-        assert!(nft.wait().expect("nft").success(), "nft refused: {rules}");
+        nft.wait().expect("nft").success()
     }
 
     /// Process ids on a host whose name is `program`.
