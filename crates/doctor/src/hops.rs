@@ -16,6 +16,8 @@ const ONE_HOP: f64 = 0.9;
 const SEVERAL_HOPS: f64 = 0.5;
 /// The rule says nothing of more WireGuard hops than these.
 const MOST_HOPS: usize = 3;
+/// An interval wider than this that reaches both sides of the rule leaves open what it is.
+const TOO_WIDE: f64 = 0.4;
 /// Fewer rounds than this prove nothing.
 const FEWEST_ROUNDS: usize = 5;
 
@@ -27,7 +29,7 @@ pub enum Standing {
     Good,
     /// The whole interval lies below.
     Below,
-    /// Not measured, or too seldom.
+    /// Not measured, too seldom, or too unsteady to tell.
     Unknown,
 }
 
@@ -159,6 +161,8 @@ fn share(
         (Some(ratio), Some(should)) if rounds >= FEWEST_ROUNDS => {
             if ratio.high < should {
                 Standing::Below
+            } else if ratio.low < should && ratio.high - ratio.low > TOO_WIDE {
+                Standing::Unknown
             } else {
                 Standing::Good
             }
@@ -420,6 +424,19 @@ mod tests {
         let mut measured = chain(vec![hop("a", "b", 100e6, Some(20e6))], 20e6);
         measured.hops[0].rates[0].rounds.truncate(4);
         measured.whole.clear();
+        assert_eq!(judge_hops(measured).verdict, Verdict::Unmeasured);
+    }
+
+    #[test]
+    fn what_reaches_from_slow_to_healthy_is_not_known() {
+        let mut measured = chain(vec![hop("a", "b", 100e6, Some(70e6))], 70e6);
+        measured.whole.clear();
+        let ratio = &mut measured.hops[0].rates[0].ratio;
+        *ratio = Some(Estimate {
+            value: 0.63,
+            low: 0.34,
+            high: 0.93,
+        });
         assert_eq!(judge_hops(measured).verdict, Verdict::Unmeasured);
     }
 

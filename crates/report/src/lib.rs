@@ -9,6 +9,7 @@ pub mod diff;
 mod doctor_text;
 #[cfg(any(test, feature = "fuzzing"))]
 pub mod fuzzing;
+mod hops_text;
 mod look;
 mod measured_text;
 mod page;
@@ -19,6 +20,7 @@ pub mod units;
 
 pub use demo_text::{DemoStory, demo_begin, demo_end, demo_table};
 pub use doctor_text::doctor;
+pub use hops_text::hops;
 pub use look::{Look, clean, sheet};
 pub use page::page;
 pub use record::*;

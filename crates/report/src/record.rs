@@ -3,8 +3,8 @@
 
 use serde::{Deserialize, Serialize};
 use wirespeed_doctor::{
-    CongestionTrial, Diagnosis, End, Evidence, FarKind, Finding, IdleReturn, Refusal, Remedy,
-    Verdict,
+    CongestionTrial, Diagnosis, End, Evidence, FarKind, Finding, HopReport, IdleReturn, Refusal,
+    Remedy, Verdict,
 };
 use wirespeed_facts::{Facts, Known};
 use wirespeed_measure::{Comparison, NotMeasured, PathMtu, RttSummary, Sample, TunnelSweep, Via};
@@ -198,6 +198,35 @@ impl DoctorRecord {
             .iter()
             .find(|machine| machine.end == End::Far)
             .map(|machine| machine.name.as_str())
+    }
+}
+
+/// What `wirespeed doctor --hop … --json` prints.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct HopsRecord {
+    /// `wirespeed.hops`.
+    pub schema: Schema,
+    /// Each hop, the whole, and the worst.
+    #[serde(flatten)]
+    pub report: HopReport,
+    /// What the doctor found at the worst hop, worst first; empty when that hop was not looked at.
+    pub findings: Vec<Finding>,
+    /// The doctor's answer about the worst hop, where a tunnel loses too much of its road.
+    pub doctor: Option<DoctorRecord>,
+}
+
+impl HopsRecord {
+    /// The record of a chain, with the doctor's look at its worst hop where one was taken.
+    pub fn new(report: HopReport, doctor: Option<DoctorRecord>) -> Self {
+        Self {
+            schema: Schema::of("hops"),
+            report,
+            findings: doctor
+                .as_ref()
+                .map(|record| record.findings.clone())
+                .unwrap_or_default(),
+            doctor,
+        }
     }
 }
 

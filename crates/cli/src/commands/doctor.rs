@@ -4,8 +4,10 @@ use std::path::PathBuf;
 
 use clap::Args;
 use wirespeed_doctor::{Diagnosis, Evidence, Options, Verdict, investigate, judge};
+use wirespeed_reach::Place;
 use wirespeed_report::DoctorRecord;
 
+use crate::commands::hops;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::far::FarOptions;
@@ -23,6 +25,7 @@ Examples:
   wirespeed doctor wg0 --far ssh://root@nas --expect 300mbit
   wirespeed doctor wg0 --far iperf3://nas.example.org      when wirespeed can't run there
   wirespeed doctor wg0                                     what this side alone can know
+  wirespeed doctor wg0 --hop ssh://hub --far ssh://nas     hop by hop, and which one is the worst
   wirespeed doctor wg0 --far ssh://root@nas --record slow.json
   wirespeed doctor --from slow.json                        judge a recording, on any machine")]
 pub(crate) struct Arguments {
@@ -32,6 +35,11 @@ pub(crate) struct Arguments {
     /// Under 45 seconds on a healthy tunnel: shorter samples, so wider intervals.
     #[arg(long)]
     quick: bool,
+
+    /// A machine on the way to the other end (a hub, a gateway), in the order in which the traffic passes them;
+    /// repeatable. Each hop is measured by itself, outside its tunnel and through it, and all of them together.
+    #[arg(long, value_name = "PLACE", requires = "far", conflicts_with_all = ["expect", "record", "from"])]
+    hop: Vec<Place>,
 
     /// What you expect of the line: 300mbit, 1.5gbit.
     #[arg(long, value_name = "RATE", value_parser = numbers::rate)]
@@ -53,6 +61,15 @@ pub(crate) struct Arguments {
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
+    if !arguments.hop.is_empty() {
+        return hops::run(&hops::Wanted {
+            interface: arguments.interface.as_deref(),
+            hops: &arguments.hop,
+            quick: arguments.quick,
+            far: &arguments.far,
+            show: &arguments.show,
+        });
+    }
     let evidence = match &arguments.from {
         Some(path) => {
             let mut evidence: Evidence = files::read_json(

@@ -1,0 +1,159 @@
+//! A chain of hops in the terminal: a row per hop and direction, the whole, and the hop to look at.
+
+use wirespeed_doctor::{Share, Standing, Verdict};
+use wirespeed_measure::Estimate;
+
+use crate::doctor_text::doctor;
+use crate::look::{Look, columns, table};
+use crate::measured_text::direction_word;
+use crate::record::HopsRecord;
+use crate::units;
+
+/// The answer about a chain. `far_options` are those the user gave for the other end, for the commands it suggests.
+pub fn hops(record: &HopsRecord, look: &Look) -> String {
+    let mut out = headline(record, look);
+    out.push('\n');
+    let narrow = look.width < WIDE;
+    if narrow {
+        for (index, hop) in record.report.hops.iter().enumerate() {
+            let text = format!("{} → {}", hop.from, hop.to);
+            out.push_str(&look.entry(&(index + 1).to_string(), 2, &text));
+        }
+        out.push('\n');
+    }
+    out.push_str(&table(look, 2, &HEADER, &rows(record, narrow), 2));
+    for remark in &record.report.remarks {
+        out.push('\n');
+        out.push_str(&look.paragraph(2, remark));
+    }
+    if !record.report.measured.not_measured.is_empty() {
+        out.push('\n');
+        out.push_str(&look.bold("Not measured"));
+        out.push('\n');
+        for item in &record.report.measured.not_measured {
+            let text = format!("{}: {}", item.what, item.because);
+            out.push_str(&look.hanging("  - ", 4, &text));
+        }
+    }
+    if let Some(record) = &record.doctor {
+        let to = record.far_name().unwrap_or("the next machine").to_owned();
+        let from = record
+            .machines
+            .first()
+            .map_or("here", |machine| machine.name.as_str());
+        out.push('\n');
+        out.push_str(&look.bold(&format!("The doctor on the hop from {from} to {to}")));
+        out.push_str("\n\n");
+        // A remedy is tried from that hop's own machine; which options lead there only its user knows.
+        out.push_str(&doctor(record, "", look));
+    }
+    out
+}
+
+/// From so many columns on there is room for names and intervals in the table.
+const WIDE: usize = 100;
+const HEADER: [&str; 6] = ["hop", "", "road", "tunnel", "share", "should"];
+
+fn headline(record: &HopsRecord, look: &Look) -> String {
+    let report = &record.report;
+    let text = match (&report.worst, report.verdict) {
+        (Some(worst), _) => sentence(&worst.because),
+        (None, _) => "Nothing could be measured.".to_owned(),
+    };
+    let (word, styled) = match report.verdict {
+        Verdict::Healthy => ("healthy", look.good("healthy")),
+        Verdict::Findings => ("too slow", look.warn("too slow")),
+        Verdict::Unmeasured => ("unmeasured", look.warn("unmeasured")),
+    };
+    look.hanging(&format!("{styled}  "), columns(word) + 2, &text)
+}
+
+/// Begins with a capital and ends with a full stop.
+fn sentence(text: &str) -> String {
+    let mut letters = text.chars();
+    letters.next().map_or_else(String::new, |first| {
+        format!("{}{}.", first.to_uppercase(), letters.as_str())
+    })
+}
+
+fn rows(record: &HopsRecord, narrow: bool) -> Vec<Vec<String>> {
+    let report = &record.report;
+    let mut rows = Vec::new();
+    for (place, (hop, verdict)) in report.measured.hops.iter().zip(&report.hops).enumerate() {
+        for (index, rates) in hop.rates.iter().enumerate() {
+            let mut row = vec![
+                if narrow {
+                    (place + 1).to_string()
+                } else {
+                    format!("{} → {}", hop.from, hop.to)
+                },
+                direction_word(rates.direction).to_owned(),
+                rates.bare.map_or_else(|| "?".to_owned(), units::rate),
+            ];
+            match (&hop.interface, verdict.shares.get(index)) {
+                (Some(_), Some(share)) => {
+                    row.push(rates.tunnel.map_or_else(|| "?".to_owned(), units::rate));
+                    row.extend(share_cells(share, narrow));
+                }
+                _ => row.extend(["no tunnel".to_owned(), String::new(), String::new()]),
+            }
+            rows.push(row);
+        }
+    }
+    for (whole, share) in report.measured.whole.iter().zip(&report.whole) {
+        let yardstick = whole
+            .worst_hop
+            .and_then(|hop| {
+                let hop = report.measured.hops.get(hop)?;
+                let rates = hop
+                    .rates
+                    .iter()
+                    .find(|rates| rates.direction == whole.direction)?;
+                rates.bare
+            })
+            .map_or_else(|| "?".to_owned(), units::rate);
+        let mut row = vec![
+            if narrow { "all" } else { "all together" }.to_owned(),
+            direction_word(whole.direction).to_owned(),
+            yardstick,
+            whole.rate.map_or_else(|| "?".to_owned(), units::rate),
+        ];
+        row.extend(share_cells(share, narrow));
+        rows.push(row);
+    }
+    rows
+}
+
+fn share_cells(share: &Share, narrow: bool) -> [String; 2] {
+    let ratio = share.ratio.map_or_else(
+        || "?".to_owned(),
+        |ratio| {
+            if narrow {
+                units::percent(ratio.value)
+            } else {
+                with_interval(ratio)
+            }
+        },
+    );
+    let should = share.should.map_or_else(
+        || "no rule".to_owned(),
+        |should| {
+            let mark = match share.standing {
+                Standing::Good => "",
+                Standing::Below => " !",
+                Standing::Unknown => " ?",
+            };
+            format!("≥ {}{mark}", units::percent(should))
+        },
+    );
+    [ratio, should]
+}
+
+fn with_interval(ratio: Estimate) -> String {
+    format!(
+        "{} ({}–{})",
+        units::percent(ratio.value),
+        units::percent(ratio.low).trim_end_matches(" %"),
+        units::percent(ratio.high).trim_end_matches(" %")
+    )
+}
