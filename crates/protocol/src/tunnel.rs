@@ -227,9 +227,11 @@ impl Tunnel {
         self.peers.reading().get(key).cloned()
     }
 
-    /// All peers, by key.
+    /// All peers, in the order they were added, as the kernel's driver and `wg` list them.
     pub fn peers(&self) -> Vec<Arc<Peer>> {
-        self.peers.reading().values().cloned().collect()
+        let mut peers: Vec<_> = self.peers.reading().values().cloned().collect();
+        peers.sort_unstable_by_key(|peer| peer.id());
+        peers
     }
 
     /// Sets the key mixed into handshakes from now on; all zero is none.

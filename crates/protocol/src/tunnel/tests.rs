@@ -253,6 +253,23 @@ fn a_persistent_keepalive_begins_with_the_private_key() {
 }
 
 #[test]
+fn peers_are_told_in_the_order_they_were_added() {
+    let mut rng = StdRng::seed_from_u64(1);
+    let tunnel = Tunnel::new(Instant::default(), Options::default(), &mut rng);
+    let keys = [5, 2, 9, 1].map(|byte| PublicKey::from_bytes([byte; 32]));
+    for key in keys {
+        tunnel.add_peer(key, &mut rng).unwrap();
+    }
+    tunnel.remove_peer(&keys[1]);
+    for again in [keys[1], keys[0]] {
+        tunnel.add_peer(again, &mut rng).unwrap();
+    }
+    let peers = tunnel.peers();
+    let told: Vec<_> = peers.iter().map(|peer| *peer.public_key()).collect();
+    assert_eq!(told, [keys[0], keys[2], keys[3], keys[1]]);
+}
+
+#[test]
 fn ten_thousand_peers_begin_at_once_and_none_is_forgotten() {
     let mut rng = StdRng::seed_from_u64(1);
     let tunnel = Tunnel::new(Instant::default(), Options::default(), &mut rng);
