@@ -53,6 +53,16 @@ pub(crate) struct FarOptions {
 impl FarOptions {
     /// Opens both machines and finds out which peer and which addresses are meant.
     pub(crate) fn ends(&self, interface: Option<&str>, stop: &Stop) -> Result<Ends, Failure> {
+        self.ends_or_busiest(interface, stop, false)
+    }
+
+    /// The same to watch: with `busiest`, of several peers the one that carried most stands for all.
+    pub(crate) fn ends_or_busiest(
+        &self,
+        interface: Option<&str>,
+        stop: &Stop,
+        busiest: bool,
+    ) -> Result<Ends, Failure> {
         let options = self.open_options();
         let here = Machine::open(&Place::Here, &options)?;
         let far = match &self.far {
@@ -67,6 +77,7 @@ impl FarOptions {
             peer: self.peer.clone(),
             bare_address: self.bare_address,
             tunnel_address: self.tunnel_address,
+            busiest,
         };
         Ok(Ends::discover_stoppable(
             here,

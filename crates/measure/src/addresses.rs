@@ -214,6 +214,11 @@ fn far_peer<'a>(
         .as_slice()
     {
         [only] => Ok((only, None)),
+        _ if wanted.overrides.busiest => candidates
+            .iter()
+            .max_by_key(|peer| peer.rx_bytes.saturating_add(peer.tx_bytes))
+            .map(|busiest| (*busiest, None))
+            .ok_or_else(|| which(&candidates)),
         _ => Err(which(&candidates)),
     }
 }

@@ -273,6 +273,43 @@ fn several_peers_need_a_choice() {
 }
 
 #[test]
+fn of_several_peers_a_watch_takes_the_one_that_carried_most() {
+    let mut server = server();
+    let Known::Value(peers) = &mut server.tunnels[0].peers else {
+        panic!("the server knows its peers");
+    };
+    let last = peers.last_mut().unwrap();
+    last.rx_bytes = u64::MAX;
+    let key = last.public_key.clone();
+    let busiest = Overrides {
+        busiest: true,
+        ..Overrides::default()
+    };
+    assert_eq!(ask(&server, None, None, &busiest).unwrap().peer, key);
+}
+
+#[test]
+fn of_several_tunnels_the_one_that_leads_to_the_far_machine_is_meant() {
+    let mut hub = server();
+    let mut other = hub.tunnels[0].clone();
+    "wg1".clone_into(&mut other.name);
+    other.public_key = Some("ANOTHER HUB KEY".to_owned());
+    other.peers = Known::Value(vec![peer("SOMEBODY", None, &["10.99.0.2/32"])]);
+    hub.links.push(link_with("wg1", &["10.99.0.1/24"]));
+    hub.tunnels.insert(0, other);
+    let client = client();
+    let found = ask(&hub, Some(&client), None, &Overrides::default()).unwrap();
+    assert_eq!(
+        (found.interface.as_str(), found.peer.as_str()),
+        ("wg9", "CLIENT")
+    );
+    assert!(matches!(
+        ask(&hub, None, None, &Overrides::default()),
+        Err(MeasureError::WhichInterface { .. })
+    ));
+}
+
+#[test]
 fn an_iperf3_server_may_be_named_by_either_address() {
     let client = client();
     let with = |address: &str| {

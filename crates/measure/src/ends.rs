@@ -48,6 +48,9 @@ pub struct Overrides {
     pub bare_address: Option<IpAddr>,
     /// The far end's address inside the tunnel.
     pub tunnel_address: Option<IpAddr>,
+    /// Where nothing tells which of several peers is meant, take the one that carried most: for a watch, which is
+    /// about the interface as a whole.
+    pub busiest: bool,
 }
 
 /// The two ends of one tunnel.
