@@ -11,7 +11,7 @@ mod loads;
 use std::thread::{self, ScopedJoinHandle};
 use std::time::{Duration, Instant};
 
-use wirespeed_facts::{CountersDelta, Known};
+use wirespeed_facts::{CountersDelta, Facts, Known};
 use wirespeed_measure::{
     Direction, Ends, FarEnd, MeasureError, NotMeasured, Progress, SequenceProbe, Via,
 };
@@ -38,6 +38,8 @@ pub struct Options {
     pub quick: bool,
     /// What the user expects of the line, bit/s.
     pub expect: Option<f64>,
+    /// Search for the highest rate that stays stable in each direction, whatever the rest shows.
+    pub sweep: bool,
     /// Directions to load and probe.
     pub directions: Vec<Direction>,
     /// Time for everything; `None` = 43 s when quick, else 100 s (a healthy tunnel is done in about a minute). Where
@@ -50,6 +52,7 @@ impl Default for Options {
         Self {
             quick: false,
             expect: None,
+            sweep: false,
             directions: DIRECTIONS.to_vec(),
             budget: None,
         }
@@ -97,38 +100,7 @@ impl<'a> Driver<'a> {
         let budget = options
             .budget
             .unwrap_or(Duration::from_secs(if options.quick { 43 } else { 100 }));
-        let pending = || Known::because("not measured");
-        let evidence = Evidence {
-            interface: ends.interface.clone(),
-            far_interface: ends.far_interface.clone(),
-            peer: Some(ends.peer.clone()),
-            far_kind: match &ends.far {
-                FarEnd::Wirespeed(_) => FarKind::Wirespeed,
-                FarEnd::Iperf3 { .. } => FarKind::Iperf3,
-                FarEnd::Nothing => FarKind::Nothing,
-            },
-            here_name: ends.here.name().to_owned(),
-            far_name: ends.far_name(),
-            here,
-            far,
-            idle_return: Known::because("not measured"),
-            idle_rtt_bare: pending(),
-            idle_rtt_tunnel: pending(),
-            path_mtu: Vec::new(),
-            tunnel_sweep: Vec::new(),
-            comparisons: Vec::new(),
-            congestion_trials: Vec::new(),
-            soaks: Vec::new(),
-            sequences: Vec::new(),
-            segmentation: Vec::new(),
-            sweeps: Vec::new(),
-            exchanges: Vec::new(),
-            passive: None,
-            expected_rate: options.expect,
-            not_measured: Vec::new(),
-            probing_here: None,
-            probing_far: None,
-        };
+        let evidence = blank(ends, here, far, options.expect);
         Ok(Self {
             ends,
             options,
@@ -262,6 +234,42 @@ fn count(ends: &Ends, datagrams: &Datagrams) -> Result<SequenceProbe, MeasureErr
         seconds,
     } = *datagrams;
     ends.sequence_probe(via, direction, rate, payload, seconds, None)
+}
+
+/// Evidence of which nothing but the facts is known yet.
+pub(crate) fn blank(ends: &Ends, here: Facts, far: Option<Facts>, expect: Option<f64>) -> Evidence {
+    let pending = || Known::because("not measured");
+    Evidence {
+        interface: ends.interface.clone(),
+        far_interface: ends.far_interface.clone(),
+        peer: Some(ends.peer.clone()),
+        far_kind: match &ends.far {
+            FarEnd::Wirespeed(_) => FarKind::Wirespeed,
+            FarEnd::Iperf3 { .. } => FarKind::Iperf3,
+            FarEnd::Nothing => FarKind::Nothing,
+        },
+        here_name: ends.here.name().to_owned(),
+        far_name: ends.far_name(),
+        here,
+        far,
+        idle_return: Known::because("not measured"),
+        idle_rtt_bare: pending(),
+        idle_rtt_tunnel: pending(),
+        path_mtu: Vec::new(),
+        tunnel_sweep: Vec::new(),
+        comparisons: Vec::new(),
+        congestion_trials: Vec::new(),
+        soaks: Vec::new(),
+        sequences: Vec::new(),
+        segmentation: Vec::new(),
+        sweeps: Vec::new(),
+        exchanges: Vec::new(),
+        passive: None,
+        expected_rate: expect,
+        not_measured: Vec::new(),
+        probing_here: None,
+        probing_far: None,
+    }
 }
 
 /// After this nothing else can be measured.

@@ -4,6 +4,7 @@
 //! `causes/`, named by their stable code. [`investigate`] collects the evidence. A check never runs a load; a load never
 //! judges.
 
+mod cards;
 mod causes;
 mod cores;
 mod device;
@@ -13,14 +14,18 @@ pub mod fuzzing;
 mod hops;
 mod investigate;
 mod judge;
+mod losses;
 mod model;
 mod mtu;
+mod passive;
 mod probe;
 #[cfg(test)]
 mod properties;
+mod readings;
 mod road;
 #[cfg(test)]
 mod testing;
+mod trust;
 mod versions;
 mod view;
 
@@ -28,3 +33,4 @@ pub use hops::{HopReport, HopVerdict, Share, Standing, WorstHop, judge_hops};
 pub use investigate::{Options, investigate};
 pub use judge::{codes, judge};
 pub use model::*;
+pub use passive::watch;

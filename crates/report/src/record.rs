@@ -7,7 +7,10 @@ use wirespeed_doctor::{
     Remedy, Verdict,
 };
 use wirespeed_facts::{Facts, Known};
-use wirespeed_measure::{Comparison, NotMeasured, PathMtu, RttSummary, Sample, TunnelSweep, Via};
+use wirespeed_measure::{
+    Comparison, NotMeasured, PassiveWatch, PathMtu, RateSweep, RttSummary, Sample,
+    SegmentationProbe, SequenceProbe, TunnelSweep, Via,
+};
 use wirespeed_tune::Outcome;
 
 use crate::diff::Against;
@@ -132,6 +135,18 @@ pub struct Measurements {
     /// Longer loads of several streams, for queues that fill slowly.
     #[serde(default)]
     pub soaks: Vec<Sample>,
+    /// Numbered datagrams.
+    #[serde(default)]
+    pub sequences: Vec<SequenceProbe>,
+    /// Whether segmentation of UDP works on the way out.
+    #[serde(default)]
+    pub segmentation: Vec<SegmentationProbe>,
+    /// The search for the highest stable rate.
+    #[serde(default)]
+    pub sweeps: Vec<RateSweep>,
+    /// What flowed by itself (`--passive`).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub passive: Option<PassiveWatch>,
 }
 
 /// What `wirespeed doctor --json` prints.
@@ -185,6 +200,10 @@ impl DoctorRecord {
                 comparisons: evidence.comparisons.clone(),
                 congestion_trials: evidence.congestion_trials.clone(),
                 soaks: evidence.soaks.clone(),
+                sequences: evidence.sequences.clone(),
+                segmentation: evidence.segmentation.clone(),
+                sweeps: evidence.sweeps.clone(),
+                passive: evidence.passive.clone(),
             },
             findings: diagnosis.findings.clone(),
             not_checked,

@@ -1,9 +1,10 @@
 //! `wirespeed doctor`: what is wrong, worst first.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::Args;
-use wirespeed_doctor::{Diagnosis, Evidence, Options, Verdict, investigate, judge};
+use wirespeed_doctor::{Diagnosis, Evidence, Options, Verdict, investigate, judge, watch};
 use wirespeed_reach::Place;
 use wirespeed_report::DoctorRecord;
 
@@ -25,6 +26,7 @@ Examples:
   wirespeed doctor wg0 --far ssh://root@nas --expect 300mbit
   wirespeed doctor wg0 --far iperf3://nas.example.org      when wirespeed can't run there
   wirespeed doctor wg0                                     what this side alone can know
+  wirespeed doctor wg0 --passive --for 60s                 without any load of its own
   wirespeed doctor wg0 --hop ssh://hub --far ssh://nas     hop by hop, and which one is the worst
   wirespeed doctor wg0 --far ssh://root@nas --record slow.json
   wirespeed doctor --from slow.json                        judge a recording, on any machine")]
@@ -35,6 +37,24 @@ pub(crate) struct Arguments {
     /// Under 45 seconds on a healthy tunnel: shorter samples, so wider intervals.
     #[arg(long)]
     quick: bool,
+
+    /// Make no load: watch what flows through the tunnel already, and say what that tells and what it can't.
+    #[arg(long, conflicts_with_all = ["quick", "hop", "from", "expect", "sweep"])]
+    passive: bool,
+
+    /// How long to watch: 60s, 5m.
+    #[arg(
+        long = "for",
+        value_name = "TIME",
+        value_parser = numbers::duration,
+        default_value = "60s",
+        requires = "passive"
+    )]
+    watch_for: Duration,
+
+    /// Also search for the highest rate that stays stable, and show the table of rates tried.
+    #[arg(long, conflicts_with_all = ["from", "hop"])]
+    sweep: bool,
 
     /// A machine on the way to the other end (a hub, a gateway), in the order in which the traffic passes them;
     /// repeatable. Each hop is measured by itself, outside its tunnel and through it, and all of them together.
@@ -90,6 +110,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
     Ok(match diagnosis.verdict {
         Verdict::Healthy => Exit::Done,
         Verdict::Findings => Exit::Findings,
+        // A watch that saw nothing wrong did what it was asked for.
+        Verdict::Unmeasured if evidence.passive.is_some() => Exit::Done,
         Verdict::Unmeasured => Exit::Unmeasured,
     })
 }
@@ -98,10 +120,19 @@ fn measure(arguments: &Arguments) -> Result<Evidence, Failure> {
     files::check(arguments.record.as_deref())?;
     let stop = interrupt::stop_soon()?;
     let bar = terminal::Bar::new(arguments.show.quiet);
-    let ends = arguments.far.ends(arguments.interface.as_deref(), &stop)?;
+    let ends =
+        arguments
+            .far
+            .ends_or_busiest(arguments.interface.as_deref(), &stop, arguments.passive)?;
+    if arguments.passive {
+        let evidence = watch(&ends, arguments.watch_for.as_secs_f64(), &bar)?;
+        bar.finish();
+        return Ok(evidence);
+    }
     let options = Options {
         quick: arguments.quick,
         expect: arguments.expect,
+        sweep: arguments.sweep,
         ..Options::default()
     };
     let evidence = investigate(&ends, &options, &bar)?;
