@@ -269,16 +269,24 @@ mod tests {
             (Severity::Warning, "server", Some(Direction::Upload))
         );
         assert_eq!(finding.remedies[0].changes[0].value, true);
-        assert!(finding.remedies[0].commands[0].starts_with("echo 1 > /sys/class/net/wg1/threaded"));
+        assert!(
+            finding.remedies[0].commands[0].starts_with("echo 1 > /sys/class/net/wg1/threaded")
+        );
         assert!(finding.remedies[0].undo.starts_with("echo 0 >"));
     }
 
     #[test]
     fn one_peer_or_a_core_with_room_is_something_else() {
         let code = |evidence: &Evidence| crate::judge(evidence).findings[0].code.clone();
-        assert_eq!(code(&converged("6.18.3", 0.9, 0.3, 52_000)), "one-core-bound");
+        assert_eq!(
+            code(&converged("6.18.3", 0.9, 0.3, 52_000)),
+            "one-core-bound"
+        );
         assert_eq!(code(&converged("6.18.3", 0.9, 0.3, 53_000)), CODE);
-        assert_eq!(code(&converged("6.18.3", 0.84, 0.3, 900_000)), "one-core-bound");
+        assert_eq!(
+            code(&converged("6.18.3", 0.84, 0.3, 900_000)),
+            "one-core-bound"
+        );
         assert_ne!(code(&converged("6.18.3", 0.9, 0.71, 900_000)), CODE);
         let mut fast = converged("6.18.3", 0.9, 0.3, 900_000);
         set_ratio(&mut fast, Direction::Upload, 0.96);
@@ -287,7 +295,12 @@ mod tests {
 
     #[test]
     fn threads_are_never_proposed_where_peers_may_stall() {
-        for release in ["6.1.163", "5.15.186", "6.12.40+deb13-amd64", "6.1.0-38-amd64"] {
+        for release in [
+            "6.1.163",
+            "5.15.186",
+            "6.12.40+deb13-amd64",
+            "6.1.0-38-amd64",
+        ] {
             let finding = only_finding_of(&converged(release, 0.9, 0.3, 900_000));
             assert!(
                 finding.refused[0].why.contains("CVE-2026-52945"),

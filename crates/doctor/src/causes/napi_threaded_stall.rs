@@ -98,10 +98,22 @@ fn found(evidence: &Evidence, end: End) -> Option<Found> {
             out,
             "packets, bytes",
         ),
-        line("kernel (`uname -r`)", evidence.name(end), (), host.kernel.clone(), ""),
+        line(
+            "kernel (`uname -r`)",
+            evidence.name(end),
+            (),
+            host.kernel.clone(),
+            "",
+        ),
     ];
     if let Some(fault) = fault() {
-        lines.push(line("kernels known for it", "public", (), fault.ranges(), ""));
+        lines.push(line(
+            "kernels known for it",
+            "public",
+            (),
+            fault.ranges(),
+            "",
+        ));
         lines.push(line("source", "public", (), fault.sources.join("; "), ""));
     }
     Some(Found {
@@ -197,7 +209,10 @@ mod tests {
     }
 
     fn found_in(diagnosis: &Diagnosis) -> bool {
-        diagnosis.findings.iter().any(|finding| finding.code == CODE)
+        diagnosis
+            .findings
+            .iter()
+            .any(|finding| finding.code == CODE)
     }
 
     #[test]
@@ -210,7 +225,9 @@ mod tests {
             (Severity::Critical, 0.95, "server")
         );
         assert!(finding.remedies[0].commands[0].starts_with("wg-quick down wg1"));
-        assert!(finding.remedies[0].commands[1].starts_with("echo 0 > /sys/class/net/wg1/threaded"));
+        assert!(
+            finding.remedies[0].commands[1].starts_with("echo 0 > /sys/class/net/wg1/threaded")
+        );
         let named: Vec<_> = diagnosis
             .findings
             .iter()

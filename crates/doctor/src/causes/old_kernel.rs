@@ -61,9 +61,21 @@ fn found(evidence: &Evidence, end: End, fault: &KernelFault) -> Option<Found> {
         "",
     )];
     if let Some(signature) = &host.kernel_signature {
-        lines.push(line("/proc/version_signature", evidence.name(end), (), signature.clone(), ""));
+        lines.push(line(
+            "/proc/version_signature",
+            evidence.name(end),
+            (),
+            signature.clone(),
+            "",
+        ));
     } else if has == Has::Perhaps {
-        lines.push(line("`uname -v`", evidence.name(end), (), host.kernel_build.clone(), ""));
+        lines.push(line(
+            "`uname -v`",
+            evidence.name(end),
+            (),
+            host.kernel_build.clone(),
+            "",
+        ));
     }
     lines.extend(condition(evidence, end, facts, fault.concerns));
     lines.extend(slow.and_then(|direction| rates_line(evidence, direction)));
@@ -206,8 +218,7 @@ mod tests {
         set_ratio(&mut evidence, Direction::Upload, ratio);
         let facts = facts_of(&mut evidence, End::Far);
         facts.host.kernel = release.to_owned();
-        facts.links[0].offloads =
-            Known::Value([(TCP_SEGMENTATION.to_owned(), offload)].into());
+        facts.links[0].offloads = Known::Value([(TCP_SEGMENTATION.to_owned(), offload)].into());
         evidence
     }
 

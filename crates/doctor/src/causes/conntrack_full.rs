@@ -1,0 +1,257 @@
+//! `conntrack-full`: the connection tracking table has no room for new connections.
+//!
+//! The kernel compares the entries of each network namespace with one limit for all (`nf_conntrack_max`). Beyond it a new
+//! connection takes the place of one without replies (`early_drop`), or its first packet is dropped (`drop`).
+
+use serde_json::json;
+use wirespeed_settings::Setting;
+
+use crate::finding::{Check, Found, Outcome, command, line, percent, remedy_of};
+use crate::readings::{counted, fullest_conntrack, readings};
+use crate::view::ENDS;
+use crate::{Change, End, Evidence, Goal, Remedy, Severity};
+
+pub(super) const CODE: &str = "conntrack-full";
+
+pub(super) const CHECK: Check = Check::new(
+    CODE,
+    "No room for new connections in connection tracking",
+    run,
+);
+
+/// A table this full is about to refuse. The kernel itself begins to clear out at 95 %.
+const NEARLY_FULL: f64 = 0.9;
+/// What an entry takes, bytes (`nf_conntrack` in /proc/slabinfo, with its part of the hash table).
+const BYTES_OF_AN_ENTRY: u64 = 350;
+/// Most room to propose.
+const MOST_ROOM: u64 = 1 << 24;
+
+fn run(evidence: &Evidence) -> Outcome {
+    let mut outcome = Outcome::default();
+    for end in ENDS {
+        outcome.found.extend(found(evidence, end));
+    }
+    outcome
+}
+
+fn found(evidence: &Evidence, end: End) -> Option<Found> {
+    let table = fullest_conntrack(evidence, end)?;
+    let fill = table.fill()?;
+    let readings = readings(evidence, end);
+    let count = |name: &str| counted(&readings, &format!("Conntrack.{name}"));
+    let (refused, displaced) = (count("drop"), count("early_drop"));
+    // `drop` alone may be a helper's doing; only a full table displaces.
+    if fill < NEARLY_FULL && displaced == 0 {
+        return None;
+    }
+    let place = evidence.name(end);
+    let lines = vec![
+        line(
+            "net.netfilter.nf_conntrack_max, nf_conntrack_count (fullest)",
+            place,
+            table.room,
+            table.entries,
+            "connections",
+        ),
+        line(
+            "packets of new connections dropped (`drop` in /proc/net/stat/nf_conntrack)",
+            place,
+            0,
+            refused,
+            "packets",
+        ),
+        line(
+            "connections displaced (`early_drop`)",
+            place,
+            0,
+            displaced,
+            "connections",
+        ),
+        line(
+            "entries that found no place (`insert_failed`)",
+            place,
+            0,
+            count("insert_failed"),
+            "connections",
+        ),
+    ];
+    let (severity, confidence, effect, what) = if refused > 0 {
+        (
+            Severity::Critical,
+            0.95,
+            0.9,
+            format!("{refused} packets of new connections were dropped"),
+        )
+    } else if displaced > 0 {
+        (
+            Severity::Warning,
+            0.9,
+            0.6,
+            format!("{displaced} connections had to give way to new ones"),
+        )
+    } else {
+        (
+            Severity::Warning,
+            0.6,
+            0.3,
+            "soon new ones will be refused".to_owned(),
+        )
+    };
+    Some(Found {
+        severity,
+        confidence,
+        effect,
+        host: place.to_owned(),
+        direction: None,
+        evidence: lines,
+        because: format!(
+            "The connection tracking table of {place} was {} full ({} of {} connections): {what}.",
+            percent(fill),
+            table.entries,
+            table.room
+        ),
+        remedies: vec![
+            more_room(evidence, end, table.room),
+            shorter_memory(evidence, end),
+        ],
+        refused: Vec::new(),
+    })
+}
+
+fn more_room(evidence: &Evidence, end: End, room: u64) -> Remedy {
+    let wanted = room.saturating_mul(2).min(MOST_ROOM).max(room);
+    let sysctl = |name: &str, value: u64| {
+        let before = evidence
+            .facts(end)
+            .and_then(|facts| facts.sysctls.get(name)?.value().cloned());
+        let change = Change {
+            end,
+            setting: Setting::Sysctl {
+                name: name.to_owned(),
+            },
+            value: json!(value.to_string()),
+        };
+        before.map(|before| (change, json!(before)))
+    };
+    let buckets: Option<u64> = evidence.facts(end).and_then(|facts| {
+        let text = facts
+            .sysctls
+            .get("net.netfilter.nf_conntrack_buckets")?
+            .value()?;
+        text.parse().ok()
+    });
+    // A chain of four on average, as the kernel itself laid its tables out before Linux 5.15.
+    let longer = buckets.filter(|buckets| buckets.saturating_mul(4) < wanted);
+    let changes = sysctl("net.netfilter.nf_conntrack_max", wanted)
+        .into_iter()
+        .chain(longer.and_then(|_| sysctl("net.netfilter.nf_conntrack_buckets", wanted / 4)))
+        .collect();
+    remedy_of(
+        evidence,
+        format!("Room for {wanted} connections"),
+        changes,
+        Goal::Goodput,
+        format!(
+            "up to {} MiB of memory when full; the limit is the host's, set it outside of containers",
+            (wanted - room).saturating_mul(BYTES_OF_AN_ENTRY) >> 20
+        ),
+    )
+}
+
+fn shorter_memory(evidence: &Evidence, end: End) -> Remedy {
+    const ESTABLISHED: &str = "net.netfilter.nf_conntrack_tcp_timeout_established";
+    Remedy {
+        title: "Forget dead connections sooner: an hour instead of five days".to_owned(),
+        changes: Vec::new(),
+        commands: vec![
+            command(
+                evidence,
+                end,
+                "conntrack -L | awk '{print $1, $4}' | sort | uniq -c  # what fills it?",
+            ),
+            command(evidence, end, format!("sysctl -w {ESTABLISHED}=3600")),
+        ],
+        goal: Goal::Goodput,
+        persistence: format!("`{ESTABLISHED} = 3600` in /etc/sysctl.d/90-wirespeed.conf"),
+        risk: "connections that are silent for longer lose their NAT mapping and their state"
+            .to_owned(),
+        undo: command(evidence, end, format!("sysctl -w {ESTABLISHED}=432000")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use wirespeed_facts::{ConntrackTable, Known};
+    use wirespeed_measure::{Direction, Via};
+
+    use super::*;
+    use crate::testing::{at, each_sample, facts_of, healthy, nothing, only_finding};
+
+    fn filled(entries: u64, counter: &str, count: u64) -> Evidence {
+        let mut evidence = healthy();
+        let facts = facts_of(&mut evidence, End::Far);
+        for (name, value) in [("max", "1000"), ("buckets", "1000")] {
+            facts.sysctls.insert(
+                format!("net.netfilter.nf_conntrack_{name}"),
+                Known::Value(value.to_owned()),
+            );
+        }
+        each_sample(&mut evidence, Direction::Upload, Via::Tunnel, |sample| {
+            let delta = at(sample, End::Far);
+            delta.conntrack = Some(ConntrackTable {
+                entries,
+                room: 1000,
+            });
+            delta
+                .protocols
+                .insert(format!("Conntrack.{counter}"), count);
+        });
+        evidence
+    }
+
+    #[test]
+    fn nine_tenths_are_nearly_full() {
+        nothing(&filled(899, "drop", 5));
+        let finding = only_finding(&filled(900, "found", 5), CODE);
+        assert_eq!(
+            (finding.severity, finding.host.as_str()),
+            (Severity::Warning, "server")
+        );
+        assert_eq!(finding.remedies[0].changes.len(), 1);
+        assert_eq!(finding.remedies[0].changes[0].value, "2000");
+        assert!(finding.remedies[0].undo.contains("nf_conntrack_max='1000'"));
+    }
+
+    #[test]
+    fn dropped_packets_make_it_critical() {
+        assert_eq!(
+            only_finding(&filled(1000, "drop", 1), CODE).severity,
+            Severity::Critical
+        );
+        let displaced = only_finding(&filled(700, "early_drop", 1), CODE);
+        assert_eq!(displaced.severity, Severity::Warning);
+    }
+
+    #[test]
+    fn a_table_without_limit_or_a_kernel_without_tracking_is_no_matter() {
+        let mut evidence = filled(900, "found", 1);
+        each_sample(&mut evidence, Direction::Upload, Via::Tunnel, |sample| {
+            at(sample, End::Far).conntrack = Some(ConntrackTable {
+                entries: 900,
+                room: 0,
+            });
+        });
+        nothing(&evidence);
+    }
+
+    #[test]
+    fn chains_of_the_hash_table_are_kept_short() {
+        let mut evidence = filled(1000, "found", 1);
+        facts_of(&mut evidence, End::Far).sysctls.insert(
+            "net.netfilter.nf_conntrack_buckets".to_owned(),
+            Known::Value("256".to_owned()),
+        );
+        let changes = &only_finding(&evidence, CODE).remedies[0].changes;
+        assert_eq!(changes[1].value, "500");
+    }
+}

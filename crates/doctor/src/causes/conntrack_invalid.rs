@@ -1,0 +1,286 @@
+//! `conntrack-invalid`: connection tracking takes packets that come late for strangers, and a rule drops them.
+//!
+//! A TCP segment outside the window that connection tracking has followed is `INVALID`. On a road that reorders, that is a
+//! late one, not a forged one.
+
+use serde_json::json;
+use wirespeed_facts::CountersDelta;
+use wirespeed_measure::{Direction, Via};
+use wirespeed_settings::Setting;
+
+use crate::finding::{Check, Found, Outcome, line, rates_line, remedy_of};
+use crate::view::{DIRECTIONS, ENDS, moved, only, word};
+use crate::{Change, End, Evidence, Goal, Remedy, Severity};
+
+pub(super) const CODE: &str = "conntrack-invalid";
+
+pub(super) const CHECK: Check = Check::new(
+    CODE,
+    "Connection tracking calls packets of the tunnel's connections invalid",
+    run,
+);
+
+/// Fewer over the loads of a direction are stray packets of connections that have ended.
+const TOLERATED: u64 = 20;
+/// One in this many costs TCP nothing one could measure.
+const TOLERATED_ONE_IN: u64 = 5000;
+/// Loads that must show it.
+const FEWEST_LOADS: usize = 2;
+/// A direction below this share of bare for sure suffers.
+const SLOW: f64 = 0.8;
+
+const LIBERAL: &str = "net.netfilter.nf_conntrack_tcp_be_liberal";
+const IGNORE_RST: &str = "net.netfilter.nf_conntrack_tcp_ignore_invalid_rst";
+/// What a receiver or a sender of TCP counts when segments come out of order.
+const REORDERING: [&str; 3] = [
+    "TcpExt.TCPOFOQueue",
+    "TcpExt.TCPSACKReorder",
+    "TcpExt.TCPTSReorder",
+];
+
+fn run(evidence: &Evidence) -> Outcome {
+    let mut outcome = Outcome::default();
+    for end in ENDS {
+        let hits: Vec<Hit> = DIRECTIONS
+            .into_iter()
+            .filter_map(|direction| hit(evidence, end, direction))
+            .collect();
+        outcome.found.extend(found(evidence, end, &hits));
+    }
+    outcome
+}
+
+struct Hit {
+    direction: Direction,
+    invalid: u64,
+    packets: u64,
+    out_of_order: u64,
+}
+
+fn hit(evidence: &Evidence, end: End, direction: Direction) -> Option<Hit> {
+    let tunnel = evidence.tunnel(end)?;
+    let loads: Vec<&CountersDelta> = evidence
+        .samples(direction, Via::Tunnel)
+        .into_iter()
+        .filter_map(|sample| moved(sample, end))
+        .collect();
+    let of = |delta: &CountersDelta| {
+        delta
+            .protocols
+            .get("Conntrack.invalid")
+            .copied()
+            .unwrap_or_default()
+    };
+    let sum = |count: &dyn Fn(&CountersDelta) -> u64| {
+        loads
+            .iter()
+            .fold(0_u64, |sum, delta| sum.saturating_add(count(delta)))
+    };
+    let packets = sum(&|delta| {
+        delta
+            .links
+            .get(&tunnel.name)
+            .map_or(0, |link| link.rx_packets.saturating_add(link.tx_packets))
+    });
+    let invalid = sum(&of);
+    let out_of_order = ENDS
+        .into_iter()
+        .flat_map(|end| REORDERING.map(|name| evidence.counted(direction, end, name)))
+        .fold(0_u64, u64::saturating_add);
+    let enough = invalid > TOLERATED.max(packets / TOLERATED_ONE_IN)
+        && loads.iter().filter(|delta| of(delta) > 0).count() >= FEWEST_LOADS;
+    (enough && out_of_order > 0).then_some(Hit {
+        direction,
+        invalid,
+        packets,
+        out_of_order,
+    })
+}
+
+fn found(evidence: &Evidence, end: End, hits: &[Hit]) -> Option<Found> {
+    let first = hits.first()?;
+    let facts = evidence.facts(end)?;
+    let sysctl = |name: &str| facts.sysctls.get(name).and_then(|value| value.value());
+    // Then only packets that make no sense at all are invalid.
+    if sysctl(LIBERAL).is_some_and(|value| value != "0") {
+        return None;
+    }
+    let filter = facts.firewall.value().and_then(|firewall| {
+        let tunnel = evidence.tunnel(end)?;
+        firewall.tunnels.get(&tunnel.name)
+    });
+    // Without a rule that asks for the state nothing happens to them.
+    if filter.is_some_and(|filter| !filter.inner_uses_conntrack) {
+        return None;
+    }
+    let directions: Vec<Direction> = hits.iter().map(|hit| hit.direction).collect();
+    let died = |direction: &Direction| {
+        evidence
+            .samples(*direction, Via::Tunnel)
+            .iter()
+            .any(|sample| sample.dead_streams > 0)
+    };
+    let hurt = directions.iter().any(|direction| {
+        died(direction)
+            || evidence.stalled(*direction)
+            || evidence.below(*direction, SLOW) == Some(true)
+    });
+    let place = evidence.name(end);
+    let mut lines = Vec::new();
+    for hit in hits {
+        lines.push(line(
+            format!(
+                "`invalid` in /proc/net/stat/nf_conntrack, {}, against packets of the tunnel",
+                word(hit.direction)
+            ),
+            place,
+            hit.packets,
+            hit.invalid,
+            "packets",
+        ));
+        lines.push(line(
+            format!(
+                "segments out of order (TCPOFOQueue, TCPSACKReorder, TCPTSReorder), {}",
+                word(hit.direction)
+            ),
+            "both ends",
+            0,
+            hit.out_of_order,
+            "segments",
+        ));
+        lines.extend(rates_line(evidence, hit.direction));
+    }
+    lines.push(line(LIBERAL, place, (), sysctl(LIBERAL).cloned(), ""));
+    Some(Found {
+        severity: if hurt {
+            Severity::Warning
+        } else {
+            Severity::Info
+        },
+        confidence: match (filter.is_some(), hurt) {
+            (true, true) => 0.8,
+            (true, false) => 0.5,
+            (false, _) => 0.4,
+        },
+        effect: evidence.worst_lost_share(&directions),
+        host: place.to_owned(),
+        direction: only(&directions),
+        evidence: lines,
+        because: format!(
+            "Segments arrive out of order, and connection tracking on {place} called {} of them invalid while the tunnel was loaded; rules there ask for that state.",
+            first.invalid
+        ),
+        remedies: remedies(evidence, end),
+        refused: Vec::new(),
+    })
+}
+
+fn remedies(evidence: &Evidence, end: End) -> Vec<Remedy> {
+    let known = |name: &str| {
+        evidence
+            .facts(end)
+            .and_then(|facts| facts.sysctls.get(name)?.value().cloned())
+    };
+    let change = |name: &str| {
+        let before = known(name)?;
+        let change = Change {
+            end,
+            setting: Setting::Sysctl {
+                name: name.to_owned(),
+            },
+            value: json!("1"),
+        };
+        Some((change, json!(before)))
+    };
+    let risk = "a forged segment outside the window passes connection tracking; the receiver's TCP still drops it";
+    [
+        (
+            LIBERAL,
+            "Let late segments pass as part of their connection",
+        ),
+        (
+            IGNORE_RST,
+            "Keep a connection when a reset outside its window comes",
+        ),
+    ]
+    .into_iter()
+    .filter_map(|(name, title)| Some((change(name)?, title)))
+    .map(|(change, title)| {
+        remedy_of(
+            evidence,
+            title.to_owned(),
+            vec![change],
+            Goal::Goodput,
+            risk.to_owned(),
+        )
+    })
+    .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use wirespeed_facts::{Firewall, Known, TunnelFilter};
+
+    use super::*;
+    use crate::testing::{at, each_sample, facts_of, healthy, nothing, only_finding, set_ratio};
+
+    fn invalid(each: u64, out_of_order: u64, uses: bool, liberal: &str, ratio: f64) -> Evidence {
+        let mut evidence = healthy();
+        set_ratio(&mut evidence, Direction::Upload, ratio);
+        let facts = facts_of(&mut evidence, End::Far);
+        for (name, value) in [(LIBERAL, liberal), (IGNORE_RST, "0")] {
+            facts
+                .sysctls
+                .insert(name.to_owned(), Known::Value(value.to_owned()));
+        }
+        facts.firewall = Known::Value(Firewall {
+            tunnels: [(
+                "wg1".to_owned(),
+                TunnelFilter {
+                    inner_uses_conntrack: uses,
+                    ..TunnelFilter::default()
+                },
+            )]
+            .into(),
+            ..Firewall::default()
+        });
+        each_sample(&mut evidence, Direction::Upload, Via::Tunnel, |sample| {
+            let delta = at(sample, End::Far);
+            for (name, count) in [
+                ("Conntrack.invalid", each),
+                ("TcpExt.TCPOFOQueue", out_of_order),
+            ] {
+                delta.protocols.insert(name.to_owned(), count);
+            }
+        });
+        evidence
+    }
+
+    #[test]
+    fn late_segments_that_count_as_invalid_are_found() {
+        nothing(&invalid(4, 100, true, "0", 0.85));
+        let finding = only_finding(&invalid(5, 100, true, "0", 0.7), CODE);
+        assert_eq!(
+            (finding.severity, finding.host.as_str(), finding.direction),
+            (Severity::Warning, "server", Some(Direction::Upload))
+        );
+        assert_eq!(finding.remedies[0].changes[0].value, "1");
+        assert!(finding.remedies[0].commands[0].contains("be_liberal='1'"));
+        assert_eq!(finding.remedies.len(), 2);
+    }
+
+    #[test]
+    fn without_harm_it_is_only_worth_knowing() {
+        assert_eq!(
+            only_finding(&invalid(50, 100, true, "0", 0.95), CODE).severity,
+            Severity::Info
+        );
+    }
+
+    #[test]
+    fn it_takes_reordering_a_rule_and_strictness() {
+        nothing(&invalid(50, 0, true, "0", 0.85));
+        nothing(&invalid(50, 100, false, "0", 0.85));
+        nothing(&invalid(50, 100, true, "1", 0.85));
+    }
+}
