@@ -1,16 +1,36 @@
 //! The causes the doctor knows: one file each, named by its code, one line here.
 
+mod accept_queue;
 mod allowed_ips_overlap;
+mod backlog_overflow;
 mod bufferbloat;
+mod cloud_limit;
 mod congestion_control;
+mod conntrack_full;
+mod conntrack_invalid;
 mod cpu_saturated;
+mod cpu_throttled;
 mod icmp_black_hole;
+mod irq_placement;
+mod mss_unclamped;
 mod mtu_below_path;
 mod mtu_exceeds_path;
+mod napi_convergence;
+mod napi_threaded_stall;
 mod nat_timeout;
+mod nested_tunnel;
+mod numa_remote;
+mod offload_off;
+mod old_kernel;
 mod one_core_bound;
+mod path_loss;
+mod path_reorder;
 mod path_slow;
+mod ring_overflow;
 mod socket_overflow;
+mod softirq_budget;
+mod udp_shaped;
+mod window_limited;
 
 pub(crate) use bufferbloat::{in_direction as bloated, on_the_road as queue_on_the_road, soaked};
 pub(crate) use congestion_control::{sender_uses, suspected as congestion_suspected};
@@ -24,14 +44,34 @@ pub(crate) const CHECKS: &[Check] = &[
     mtu_exceeds_path::CHECK,
     mtu_below_path::CHECK,
     icmp_black_hole::CHECK,
+    mss_unclamped::CHECK,
     congestion_control::CHECK,
     bufferbloat::CHECK,
+    window_limited::CHECK,
     path_slow::CHECK,
+    path_loss::CHECK,
+    path_reorder::CHECK,
+    udp_shaped::CHECK,
     socket_overflow::CHECK,
     cpu_saturated::CHECK,
+    napi_convergence::CHECK,
+    napi_threaded_stall::CHECK,
     one_core_bound::CHECK,
     nat_timeout::CHECK,
     allowed_ips_overlap::CHECK,
+    nested_tunnel::CHECK,
+    offload_off::CHECK,
+    accept_queue::CHECK,
+    conntrack_full::CHECK,
+    conntrack_invalid::CHECK,
+    old_kernel::CHECK,
+    backlog_overflow::CHECK,
+    softirq_budget::CHECK,
+    ring_overflow::CHECK,
+    numa_remote::CHECK,
+    irq_placement::CHECK,
+    cpu_throttled::CHECK,
+    cloud_limit::CHECK,
 ];
 
 /// Is `effect` only what `cause` brings about?

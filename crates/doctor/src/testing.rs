@@ -9,7 +9,8 @@ use wirespeed_facts::{
     Peer, ProcessTime, Tunnel, UdpSocket,
 };
 use wirespeed_measure::{
-    Comparison, Direction, Pair, PathMtu, Protocol, RttSummary, Sample, TunnelSweep, Via,
+    Comparison, Direction, Pair, PathMtu, Protocol, RttSummary, Sample, SequenceProbe, TunnelSweep,
+    Via, Windows,
 };
 
 use crate::{Diagnosis, End, Evidence, FarKind, Finding, IdleReturn, judge};
@@ -68,7 +69,9 @@ pub(crate) fn healthy() -> Evidence {
         ],
         congestion_trials: Vec::new(),
         soaks: Vec::new(),
-        sequences: Vec::new(),
+        sequences: [Direction::Upload, Direction::Download]
+            .map(|direction| sequence(direction, 3000, 0))
+            .to_vec(),
         segmentation: Vec::new(),
         sweeps: Vec::new(),
         exchanges: Vec::new(),
@@ -265,6 +268,7 @@ pub(crate) fn sample(via: Via, direction: Direction, rate: f64) -> Sample {
         "congestion_control": "cubic",
         "intervals": [],
         "loaded_rtt": rtt(0.020),
+        "windows": windows(),
         "here": delta,
         "far": delta,
     });
@@ -339,6 +343,69 @@ pub(crate) fn set_ratio(evidence: &mut Evidence, direction: Direction, ratio: f6
     }
 }
 
+/// Numbered datagrams outside the tunnel that took next to nothing of the road; each loss by itself.
+pub(crate) fn sequence(direction: Direction, sent: u64, lost: u64) -> SequenceProbe {
+    SequenceProbe {
+        via: Via::Bare,
+        direction,
+        payload: 64,
+        offered: 512e3,
+        arrived: 512e3 * (sent - lost) as f64 / sent as f64,
+        port: 5201,
+        seconds: sent as f64 / 1000.0,
+        sent,
+        received: sent - lost,
+        duplicates: 0,
+        reordered: 0,
+        reorder_extent: 0,
+        longest_gap: 1.min(lost),
+        gaps: lost,
+        send_refused: 0,
+        receiver_dropped: 0,
+    }
+}
+
+/// A connection that is held back by its congestion window alone, as it should be.
+pub(crate) fn windows() -> Windows {
+    Windows {
+        connections: 1,
+        seconds: 2.0,
+        busy: Some(1.0),
+        receiver_limited: Some(0.0),
+        sender_limited: Some(0.0),
+        congestion_window: Some(300_000),
+        in_flight: Some(250_000),
+        offered_window: Some(3_000_000),
+        rtt: Some(0.02),
+        min_rtt: Some(0.011),
+        send_buffer: Some(1_000_000),
+        receive_buffer: Some(4_000_000),
+        reordering: Some(3),
+        duplicates_reported: Some(0),
+        congestion_control: Some("cubic".to_owned()),
+    }
+}
+
+/// Sets what the tunnel's peers sent and received outside in each of a direction's samples, bytes.
+pub(crate) fn set_outer(evidence: &mut Evidence, direction: Direction, sent: u64, received: u64) {
+    let ((from, to_key), (to, from_key)) = match direction {
+        Direction::Upload => ((End::Here, "far-key"), (End::Far, "here-key")),
+        Direction::Download => ((End::Far, "here-key"), (End::Here, "far-key")),
+    };
+    each_sample(evidence, direction, Via::Tunnel, |sample| {
+        at(sample, from)
+            .peers
+            .entry(to_key.to_owned())
+            .or_default()
+            .tx_bytes = sent;
+        at(sample, to)
+            .peers
+            .entry(from_key.to_owned())
+            .or_default()
+            .rx_bytes = received;
+    });
+}
+
 /// The far end has nothing but (perhaps) an iperf3 server.
 pub(crate) fn forget_far(evidence: &mut Evidence) {
     evidence.far = None;
@@ -351,6 +418,7 @@ pub(crate) fn forget_far(evidence: &mut Evidence) {
     evidence
         .tunnel_sweep
         .retain(|sweep| sweep.direction == Direction::Upload);
+    evidence.sequences.clear();
     evidence.probing_far = None;
     for sample in evidence
         .comparisons

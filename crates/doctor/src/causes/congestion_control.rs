@@ -85,10 +85,23 @@ fn trial(evidence: &Evidence, direction: Direction) -> Option<&CongestionTrial> 
 /// that explains them?
 pub(crate) fn suspected(evidence: &Evidence, direction: Direction) -> bool {
     let samples = evidence.samples(direction, Via::Tunnel);
-    used(evidence, direction, &samples).is_some_and(|name| LOSS_BASED.contains(&name.as_str()))
+    backs_off_from_loss(evidence, direction)
         && retransmitted(evidence, direction, &samples).is_some_and(|share| share >= LOSSY)
         && !super::bufferbloat::queue_fills(evidence, direction)
         && !super::explained(evidence, direction)
+}
+
+/// Is another congestion control proved to be better here?
+pub(super) fn proved(evidence: &Evidence, direction: Direction) -> bool {
+    suspected(evidence, direction)
+        && trial(evidence, direction).is_some_and(|trial| {
+            trial.samples.len() >= 2 * FEWEST_PAIRS && trial.gain.low > WORTH_IT
+        })
+}
+
+/// Does the sender take every loss for congestion? False where it is not known what it uses.
+pub(super) fn backs_off_from_loss(evidence: &Evidence, direction: Direction) -> bool {
+    sender_uses(evidence, direction).is_some_and(|name| LOSS_BASED.contains(&name.as_str()))
 }
 
 /// What the sender uses: as the loads tell, else its default.

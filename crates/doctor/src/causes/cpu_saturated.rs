@@ -46,6 +46,13 @@ pub(super) fn in_direction(evidence: &Evidence, direction: Direction) -> bool {
         .any(|end| saturated(evidence, end, direction).is_some())
 }
 
+/// Is the processor of this end what holds the tunnel back: all of it, or one core?
+pub(super) fn limits(evidence: &Evidence, end: End, direction: Direction) -> bool {
+    saturated(evidence, end, direction).is_some()
+        || (super::one_core_bound::fits(evidence, end, direction)
+            && held_back(evidence, direction))
+}
+
 /// The ends to look at: one when both are the same kernel.
 pub(super) fn machines(evidence: &Evidence) -> Vec<End> {
     if evidence.one_kernel() {
@@ -117,6 +124,11 @@ pub(super) fn severity(evidence: &Evidence, directions: &[Direction], certain: b
         true if directions.iter().any(crippled) => Severity::Critical,
         true => Severity::Warning,
     }
+}
+
+/// Is this end out of processor in this direction?
+pub(super) fn at(evidence: &Evidence, end: End, direction: Direction) -> bool {
+    saturated(evidence, end, direction).is_some()
 }
 
 fn saturated(evidence: &Evidence, end: End, direction: Direction) -> Option<Cores> {

@@ -1,0 +1,267 @@
+//! `nested-tunnel`: the tunnel's own packets leave by another tunnel.
+//!
+//! Known from the route to the peer's endpoint. Where the MTUs are stacked it is worth knowing and no more: each packet
+//! is wrapped twice. Where the inner tunnel's packets don't fit the outer one, it is the cause of that.
+
+use wirespeed_facts::{Known, Link};
+use wirespeed_measure::Direction;
+use wirespeed_settings::shell_word;
+
+use super::{cpu_saturated, icmp_black_hole, mtu_exceeds_path, one_core_bound};
+use crate::finding::{Check, Found, Outcome, command, line, rates_line};
+use crate::mtu::{self, IPV6_MINIMUM};
+use crate::view::{DIRECTIONS, ENDS, sender};
+use crate::{End, Evidence, Finding, Goal, Remedy, Severity};
+
+pub(super) const CODE: &str = "nested-tunnel";
+
+pub(super) const CHECK: Check = Check {
+    brings,
+    ..Check::new(CODE, "The tunnel runs inside another tunnel", run)
+};
+
+fn run(evidence: &Evidence) -> Outcome {
+    let mut outcome = Outcome::default();
+    for end in ENDS {
+        let Some(facts) = evidence.facts(end) else {
+            continue;
+        };
+        for route in facts.routes.iter().filter(|route| !route.inside) {
+            if let Known::Unknown(because) = &route.interface {
+                outcome.not_known.push(format!(
+                    "{}: the way to {} is not known: {because}",
+                    evidence.name(end),
+                    route.to
+                ));
+            }
+        }
+        outcome
+            .found
+            .extend(outer(evidence, end).map(|outer| found(evidence, end, outer)));
+    }
+    outcome
+}
+
+/// The tunnel that carries the tunnel's packets at this end. The tunnel itself is none: its packets would not get out.
+fn outer(evidence: &Evidence, end: End) -> Option<&Link> {
+    let tunnel = evidence.tunnel(end)?;
+    evidence
+        .facts(end)?
+        .nested_in()
+        .into_iter()
+        .find(|link| link.name != tunnel.name)
+}
+
+/// Bytes a full packet of the tunnel has in excess of what the outer tunnel takes.
+fn too_large_by(evidence: &Evidence, end: End, outer: &Link) -> u32 {
+    evidence.tunnel(end).map_or(0, |tunnel| {
+        tunnel
+            .mtu
+            .saturating_add(mtu::overhead(evidence))
+            .saturating_sub(outer.mtu)
+    })
+}
+
+/// Packets that don't fit the outer tunnel, and processors busy with wrapping twice.
+fn brings(evidence: &Evidence, cause: &Finding, effect: &Finding) -> bool {
+    let Some(end) = ENDS
+        .into_iter()
+        .find(|end| evidence.name(*end) == cause.host)
+    else {
+        return false;
+    };
+    let sends = effect
+        .direction
+        .is_none_or(|direction| sender(direction) == end);
+    let unfit = outer(evidence, end).is_some_and(|outer| too_large_by(evidence, end, outer) > 0);
+    match effect.code.as_str() {
+        mtu_exceeds_path::CODE | icmp_black_hole::CODE => unfit && sends,
+        _ => false,
+    }
+}
+
+/// Is an end short of processor time, so that wrapping twice costs throughput?
+fn busy(evidence: &Evidence) -> bool {
+    DIRECTIONS.into_iter().any(|direction| {
+        evidence.below(direction, cpu_saturated::HEALTHY_RATIO) == Some(true)
+            && (cpu_saturated::in_direction(evidence, direction)
+                || one_core_bound::in_direction(evidence, direction))
+    })
+}
+
+fn found(evidence: &Evidence, end: End, outer: &Link) -> Found {
+    let host = evidence.name(end);
+    let excess = too_large_by(evidence, end, outer);
+    let overhead = mtu::overhead(evidence);
+    let own_mtu = evidence.tunnel(end).map_or(0, |tunnel| tunnel.mtu);
+    let kind = outer.kind.as_deref().unwrap_or("tunnel");
+    let mut lines = vec![
+        line(
+            "the route to the peer's endpoint leaves by",
+            host,
+            (),
+            format!("{} ({kind})", outer.name),
+            "",
+        ),
+        line(
+            format!(
+                "MTU of {}, and this tunnel's with its {overhead} bytes of headers",
+                outer.name
+            ),
+            evidence.interface_at(end),
+            outer.mtu,
+            own_mtu.saturating_add(overhead),
+            "bytes",
+        ),
+    ];
+    let directions: Vec<Direction> = DIRECTIONS
+        .into_iter()
+        .filter(|direction| sender(*direction) == end)
+        .collect();
+    lines.extend(
+        directions
+            .iter()
+            .filter_map(|direction| rates_line(evidence, *direction)),
+    );
+    let because = if excess > 0 {
+        format!(
+            "What {} sends goes through {} ({kind}) again, and a full packet is {excess} bytes too large for that: it is fragmented or lost there.",
+            evidence.interface_at(end),
+            outer.name
+        )
+    } else {
+        format!(
+            "What {} sends goes through {} ({kind}) again: every packet is wrapped twice, and only as fast as that tunnel.",
+            evidence.interface_at(end),
+            outer.name
+        )
+    };
+    Found {
+        severity: if excess > 0 || busy(evidence) {
+            Severity::Warning
+        } else {
+            Severity::Info
+        },
+        confidence: 0.95,
+        effect: if excess > 0 {
+            evidence.worst_lost_share(&directions)
+        } else {
+            0.1
+        },
+        host: host.to_owned(),
+        direction: None,
+        evidence: lines,
+        because,
+        remedies: remedies(evidence, end, outer, excess),
+        refused: Vec::new(),
+    }
+}
+
+fn remedies(evidence: &Evidence, end: End, outer: &Link, excess: u32) -> Vec<Remedy> {
+    let fitting = outer.mtu.saturating_sub(mtu::overhead(evidence));
+    let stack = (excess > 0 && fitting >= 576).then(|| {
+        let risk = if fitting < IPV6_MINIMUM {
+            format!("{fitting} is below {IPV6_MINIMUM}: IPv6 stops working inside the tunnel")
+        } else {
+            "smaller packets cost a little throughput".to_owned()
+        };
+        mtu::set_mtu(
+            evidence,
+            fitting,
+            format!(
+                "Stack the MTUs: {fitting} at both ends, so that full packets fit {}",
+                outer.name
+            ),
+            |now, then| now > then,
+            risk,
+        )
+    });
+    let endpoint = evidence.peer_at(end).and_then(|peer| peer.endpoint);
+    let around = endpoint.map(|endpoint| {
+        let to = endpoint.ip().to_canonical();
+        Remedy {
+            title: format!("Drop a layer: a route to {to} that does not leave by {}", outer.name),
+            changes: Vec::new(),
+            commands: vec![command(
+                evidence,
+                end,
+                format!(
+                    "ip route add {} via GATEWAY dev INTERFACE  # the way out without {}",
+                    shell_word(&to.to_string()),
+                    shell_word(&outer.name)
+                ),
+            )],
+            goal: Goal::Goodput,
+            persistence: "the same route where this machine's network is configured (networkd, NetworkManager, PostUp)".to_owned(),
+            risk: format!(
+                "the peer then sees another address of this machine, and what {} hid is seen on the road; some networks let nothing else out",
+                outer.name
+            ),
+            undo: command(
+                evidence,
+                end,
+                format!("ip route del {}", shell_word(&to.to_string())),
+            ),
+        }
+    });
+    stack.into_iter().chain(around).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use wirespeed_facts::Link;
+    use wirespeed_measure::Direction;
+
+    use super::CODE;
+    use crate::testing::{codes, facts_of, healthy, nothing, only_finding, path_mtu, tunnel_of};
+    use crate::{End, Evidence, Severity, judge};
+
+    fn inside(mtu: u32) -> Evidence {
+        let mut evidence = healthy();
+        let facts = facts_of(&mut evidence, End::Here);
+        facts.links.push(Link {
+            index: 9,
+            name: "vpn0".to_owned(),
+            kind: Some("ipip".to_owned()),
+            up: true,
+            mtu,
+            ..Link::default()
+        });
+        facts.outer_links = vec!["vpn0".to_owned()];
+        evidence
+    }
+
+    #[test]
+    fn stacked_mtus_are_worth_a_word_and_one_byte_more_is_a_warning() {
+        let finding = only_finding(&inside(1480), CODE);
+        assert_eq!(
+            (finding.severity, finding.host.as_str()),
+            (Severity::Info, "client")
+        );
+        assert_eq!(finding.remedies.len(), 1);
+        let finding = only_finding(&inside(1479), CODE);
+        assert_eq!(finding.severity, Severity::Warning);
+        assert_eq!(finding.remedies[0].changes[0].value, 1419);
+    }
+
+    #[test]
+    fn packets_that_do_not_fit_are_its_consequence_in_the_direction_that_goes_through_it() {
+        let mut evidence = inside(1400);
+        evidence.path_mtu[0] = path_mtu(Direction::Upload, 1400);
+        assert_eq!(codes(&judge(&evidence)), [CODE]);
+        evidence.path_mtu[0] = path_mtu(Direction::Upload, 1500);
+        evidence.path_mtu[1] = path_mtu(Direction::Download, 1400);
+        assert_eq!(codes(&judge(&evidence)).len(), 2);
+    }
+
+    #[test]
+    fn the_tunnel_itself_and_an_ordinary_link_are_no_outer_tunnels() {
+        let mut evidence = inside(1480);
+        let own = tunnel_of(&mut evidence, End::Here).name.clone();
+        facts_of(&mut evidence, End::Here).outer_links = vec![own];
+        nothing(&evidence);
+        let mut evidence = inside(1480);
+        facts_of(&mut evidence, End::Here).links[1].kind = Some("veth".to_owned());
+        nothing(&evidence);
+    }
+}

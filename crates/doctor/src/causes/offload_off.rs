@@ -1,0 +1,286 @@
+//! `offload-off`: the kernel handles every packet by itself though it could handle many at once, and a processor is
+//! the limit.
+//!
+//! Only where a processor is the limit for sure: else it costs nothing that anybody would notice. What counts is what a
+//! tunnel uses: segmentation and GRO on the tunnel's own interface (the kernel's WireGuard takes a large packet of TCP
+//! as one and cuts it after its way through the stack), and the same on its way out for daemons that send and receive
+//! trains of datagrams. A virtual link has no card that could do the work; there it is worth knowing and no more.
+
+use serde_json::json;
+use wirespeed_facts::{Implementation, Link};
+use wirespeed_measure::Direction;
+use wirespeed_settings::Setting;
+
+use super::{cpu_saturated, names_host, one_core_bound};
+use crate::finding::{Check, Found, Outcome, line, rates_line, remedy_of};
+use crate::view::{DIRECTIONS, ENDS, only};
+use crate::{Change, End, Evidence, Goal, Remedy, Severity};
+
+pub(super) const CODE: &str = "offload-off";
+
+pub(super) const CHECK: Check = Check {
+    brings: |evidence, own, effect| {
+        own.severity > Severity::Info
+            && [cpu_saturated::CODE, one_core_bound::CODE].contains(&effect.code.as_str())
+            && names_host(evidence, own, &effect.host)
+    },
+    ..Check::new(CODE, "Offloads are off, and a processor is the limit", run)
+};
+
+/// One that is off.
+struct Off<'a> {
+    link: &'a Link,
+    /// As the kernel calls it.
+    feature: &'static str,
+    /// For people.
+    short: &'static str,
+    /// The link is no card and not the tunnel itself.
+    elsewhere: bool,
+}
+
+/// Features by the kernel's name and by the one people know. Whether a card has one at all the kernel does not tell
+/// apart from off, so only what the kernel itself can always do counts.
+const ALWAYS_POSSIBLE: [(&str, &str); 2] = [("tx-generic-segmentation", "gso"), ("rx-gro", "gro")];
+/// On the kernel's WireGuard this is the kernel's own, too.
+const OF_THE_KERNELS_TUNNEL: [(&str, &str); 1] = [("tx-tcp-segmentation", "tso")];
+
+fn run(evidence: &Evidence) -> Outcome {
+    let mut outcome = Outcome::default();
+    for end in ENDS {
+        let limited: Vec<Direction> = DIRECTIONS
+            .into_iter()
+            .filter(|direction| limits(evidence, end, *direction))
+            .collect();
+        if limited.is_empty() {
+            continue;
+        }
+        let tunnel = evidence.tunnel(end).map(|tunnel| tunnel.name.as_str());
+        if let Some(link) = tunnel.and_then(|name| evidence.facts(end)?.link(name))
+            && link.offloads.value().is_none()
+        {
+            outcome.not_known.push(format!(
+                "{}: which offloads are on is not known",
+                evidence.interface_at(end)
+            ));
+        }
+        outcome
+            .found
+            .extend(found(evidence, end, &limited, &off(evidence, end)));
+    }
+    outcome
+}
+
+/// Is a processor of this end the limit in this direction, for sure?
+fn limits(evidence: &Evidence, end: End, direction: Direction) -> bool {
+    evidence.below(direction, cpu_saturated::HEALTHY_RATIO) == Some(true)
+        && (cpu_saturated::at(evidence, end, direction)
+            || (one_core_bound::fits(evidence, end, direction)
+                && cpu_saturated::held_back(evidence, direction)))
+}
+
+fn off(evidence: &Evidence, end: End) -> Vec<Off<'_>> {
+    let Some((facts, tunnel)) = evidence.facts(end).zip(evidence.tunnel(end)) else {
+        return Vec::new();
+    };
+    let kernels = matches!(tunnel.implementation, Implementation::Kernel);
+    let outer = facts
+        .outer_links
+        .iter()
+        .filter(|name| **name != tunnel.name)
+        // The kernel's WireGuard sends and receives its own packets one by one.
+        .filter(|_| !kernels);
+    let mut off = Vec::new();
+    for name in std::iter::once(&tunnel.name).chain(outer) {
+        let Some(link) = facts.link(name) else {
+            continue;
+        };
+        let Some(features) = link.offloads.value() else {
+            continue;
+        };
+        let own = *name == tunnel.name;
+        let more: &[(&str, &str)] = if own && kernels {
+            &OF_THE_KERNELS_TUNNEL
+        } else {
+            &[]
+        };
+        for (feature, short) in ALWAYS_POSSIBLE.iter().chain(more) {
+            if features.get(*feature) == Some(&false) {
+                off.push(Off {
+                    link,
+                    feature,
+                    short,
+                    elsewhere: !own && link.kind.is_some(),
+                });
+            }
+        }
+    }
+    off
+}
+
+fn found(evidence: &Evidence, end: End, limited: &[Direction], off: &[Off<'_>]) -> Option<Found> {
+    off.first()?;
+    let host = evidence.name(end);
+    let mut lines: Vec<_> = off
+        .iter()
+        .map(|one| {
+            line(
+                one.feature,
+                format!("{} on {host}", one.link.name),
+                (),
+                "off",
+                "",
+            )
+        })
+        .collect();
+    lines.extend(
+        limited
+            .iter()
+            .filter_map(|direction| rates_line(evidence, *direction)),
+    );
+    let severity = if off.iter().all(|one| one.elsewhere) {
+        Severity::Info
+    } else if limited
+        .iter()
+        .any(|direction| evidence.crippled(*direction))
+    {
+        Severity::Critical
+    } else {
+        Severity::Warning
+    };
+    let mut names: Vec<String> = off
+        .iter()
+        .map(|one| format!("{} of {}", one.short.to_uppercase(), one.link.name))
+        .collect();
+    names.dedup();
+    Some(Found {
+        severity,
+        confidence: 0.75,
+        effect: evidence.worst_lost_share(limited),
+        host: host.to_owned(),
+        direction: only(limited),
+        evidence: lines,
+        because: format!(
+            "A processor of {host} is the limit, and {} is off: the kernel does for every packet what it could do for many at once.",
+            names.join(", ")
+        ),
+        remedies: vec![on(evidence, end, off)],
+        refused: Vec::new(),
+    })
+}
+
+fn on(evidence: &Evidence, end: End, off: &[Off<'_>]) -> Remedy {
+    let changes = off
+        .iter()
+        .map(|one| {
+            let setting = Setting::LinkOffload {
+                interface: one.link.name.clone(),
+                feature: one.feature.to_owned(),
+            };
+            let value = json!(true);
+            (
+                Change {
+                    end,
+                    setting,
+                    value,
+                },
+                json!(false),
+            )
+        })
+        .collect();
+    remedy_of(
+        evidence,
+        "Turn these offloads on".to_owned(),
+        changes,
+        Goal::Goodput,
+        "somebody may have turned them off because a driver mangles packets: look at retransmits and checksums afterwards".to_owned(),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use wirespeed_facts::{Implementation, Known, Link};
+    use wirespeed_measure::{Direction, Via};
+
+    use super::CODE;
+    use crate::testing::{
+        at, codes, core, each_sample, facts_of, healthy, nothing, only_finding, set_ratio,
+        tunnel_of,
+    };
+    use crate::{End, Evidence, Severity, judge};
+
+    fn with(interface: &str, kind: Option<&str>, feature: &str, busy: f64) -> Evidence {
+        let mut evidence = healthy();
+        set_ratio(&mut evidence, Direction::Upload, 0.6);
+        each_sample(&mut evidence, Direction::Upload, Via::Tunnel, |sample| {
+            at(sample, End::Here).cores = vec![core(busy); 4];
+        });
+        for end in [End::Here, End::Far] {
+            facts_of(&mut evidence, end).host.kernel = "6.12.80".to_owned();
+        }
+        let facts = facts_of(&mut evidence, End::Here);
+        facts.outer_links = vec!["eth0".to_owned()];
+        facts.links.push(Link {
+            index: 3,
+            name: "eth0".to_owned(),
+            kind: kind.map(str::to_owned),
+            up: true,
+            mtu: 1500,
+            ..Link::default()
+        });
+        for link in &mut facts.links {
+            let off = link.name == interface;
+            link.offloads = Known::Value(
+                ["tx-generic-segmentation", "rx-gro", "tx-tcp-segmentation"]
+                    .map(|name| (name.to_owned(), !(off && name == feature)))
+                    .into(),
+            );
+        }
+        evidence
+    }
+
+    fn severity(evidence: &Evidence) -> Option<Severity> {
+        judge(evidence)
+            .findings
+            .iter()
+            .find(|finding| finding.code == CODE)
+            .map(|finding| finding.severity)
+    }
+
+    #[test]
+    fn a_processor_must_be_the_limit() {
+        let warning = with("wg0", None, "rx-gro", 0.95);
+        let finding = only_finding(&warning, CODE);
+        assert_eq!(finding.remedies[0].changes[0].value, true);
+        assert_eq!(severity(&warning), Some(Severity::Warning));
+        assert_eq!(severity(&with("wg0", None, "rx-gro", 0.7)), None);
+        let mut enough = with("wg0", None, "rx-gro", 0.95);
+        set_ratio(&mut enough, Direction::Upload, 0.92);
+        nothing(&enough);
+    }
+
+    #[test]
+    fn a_virtual_link_is_for_information_and_stands_beside_the_processor() {
+        assert_eq!(
+            severity(&with("eth0", None, "rx-gro", 0.95)),
+            Some(Severity::Warning)
+        );
+        let virtual_link = with("eth0", Some("veth"), "rx-gro", 0.95);
+        assert_eq!(severity(&virtual_link), Some(Severity::Info));
+        assert_eq!(codes(&judge(&virtual_link)), ["cpu-saturated", CODE]);
+    }
+
+    #[test]
+    fn what_a_daemon_or_a_card_may_not_have_is_not_asked_for() {
+        assert_eq!(
+            severity(&with("wg0", None, "tx-tcp-segmentation", 0.95)),
+            None
+        );
+        let mut kernels = with("wg0", None, "tx-tcp-segmentation", 0.95);
+        tunnel_of(&mut kernels, End::Here).implementation = Implementation::Kernel;
+        assert_eq!(severity(&kernels), Some(Severity::Warning));
+        // The kernel's tunnel sends its packets one by one.
+        let mut kernels = with("eth0", None, "rx-gro", 0.95);
+        tunnel_of(&mut kernels, End::Here).implementation = Implementation::Kernel;
+        assert_eq!(severity(&kernels), None);
+    }
+}

@@ -1,0 +1,384 @@
+//! `udp-shaped`: the road carries TCP faster than UDP, or than the tunnel's own UDP.
+//!
+//! Asked only where the tunnel is far slower than bare TCP and nothing on the machines explains it. Then numbered
+//! datagrams at a rate that bare TCP reaches easily tell: lost in numbers, all UDP is policed; not lost while the
+//! tunnel's own packets are (by the peers' counters at both ends), the tunnel's port or protocol is.
+
+use wirespeed_measure::{Direction, SequenceProbe, Via};
+use wirespeed_settings::shell_word;
+
+use super::{CHECKS, bufferbloat, same_direction};
+use crate::finding::{Check, Found, Outcome, command, line, percent, rate, rates_line};
+use crate::probe::{Datagrams, Probe};
+use crate::road::{self, OuterLoss};
+use crate::view::{DIRECTIONS, ENDS, moved, receiver, sender, word};
+use crate::{End, Evidence, Goal, Refusal, Remedy, Severity};
+
+pub(super) const CODE: &str = "udp-shaped";
+
+pub(super) const CHECK: Check = Check {
+    brings: |evidence, own, effect| {
+        // A shaper's queue fills through the tunnel only.
+        effect.code == bufferbloat::CODE
+            && same_direction(own, effect)
+            && effect
+                .direction
+                .is_some_and(|direction| !bufferbloat::on_the_road(evidence, direction))
+    },
+    slows: |evidence, direction| shaped(evidence, direction).is_some(),
+    wants,
+    ..Check::new(
+        CODE,
+        "The road slows UDP, or the tunnel's port, and not TCP",
+        run,
+    )
+};
+
+/// Worth a look where the tunnel carries less than this share of bare TCP for sure.
+const FAR_SLOWER: f64 = 0.7;
+/// Share of bare TCP's rate at which datagrams are sent: easy for a road that treats them alike.
+const OFFERED_SHARE: f64 = 0.7;
+/// No more than this, bit/s: an end should not run out of processor for it.
+const OFFERED_AT_MOST: f64 = 300e6;
+const SECONDS: f64 = 1.5;
+/// A probe at a rate has datagrams of at least this size.
+const FULL: u32 = 1000;
+/// Policed: less than this share of the datagrams arrives …
+const POLICED: f64 = 0.75;
+/// … and not policed: at most this share is lost.
+const UNTOUCHED: f64 = 0.02;
+/// The tunnel's own packets are lost from this share on …
+const OUTER_LOST: f64 = 0.02;
+/// … when the machines' own queues account for at most this part of it.
+const OWN_PART: f64 = 0.2;
+/// The datagrams must outrun the tunnel this many times to say anything of it.
+const OUTRUN: f64 = 1.3;
+
+/// What is held back.
+#[derive(Debug, Clone, Copy)]
+enum Shaped<'a> {
+    /// Every UDP packet.
+    AllUdp(&'a SequenceProbe),
+    /// The tunnel's packets alone.
+    Tunnel(&'a SequenceProbe, OuterLoss),
+}
+
+fn run(evidence: &Evidence) -> Outcome {
+    let mut outcome = Outcome::default();
+    for direction in DIRECTIONS {
+        if let Some(shaped) = shaped(evidence, direction) {
+            outcome.found.push(found(evidence, direction, shaped));
+        } else if suspected(evidence, direction) && at_rate(evidence, direction).is_none() {
+            outcome.not_known.push(format!(
+                "{}: the tunnel is far slower than TCP outside, but UDP outside was not measured",
+                word(direction)
+            ));
+        }
+    }
+    outcome
+}
+
+fn wants(evidence: &Evidence, direction: Direction) -> Option<Probe> {
+    let bare = evidence.comparison(direction)?.bare?;
+    let rate = (bare * OFFERED_SHARE).min(OFFERED_AT_MOST).round();
+    (suspected(evidence, direction) && at_rate(evidence, direction).is_none())
+        .then(|| Probe::Sequence(Datagrams::at_rate(direction, rate, SECONDS)))
+}
+
+/// Far slower than bare TCP for sure, and nothing on the machines explains it. A queue that only the tunnel fills may be
+/// the shaper's own.
+fn suspected(evidence: &Evidence, direction: Direction) -> bool {
+    evidence.below(direction, FAR_SLOWER) == Some(true)
+        && !evidence.stalled(direction)
+        && !CHECKS
+            .iter()
+            .filter(|check| check.code != CODE && check.code != bufferbloat::CODE)
+            .any(|check| (check.slows)(evidence, direction))
+        && !bufferbloat::on_the_road(evidence, direction)
+}
+
+/// The count at a rate that says something: the sender kept up, the receiver lost next to nothing itself, and it
+/// outran the tunnel while it stayed below bare TCP.
+fn at_rate(evidence: &Evidence, direction: Direction) -> Option<&SequenceProbe> {
+    let comparison = evidence.comparison(direction)?;
+    let bare = comparison.bare?;
+    road::probes(evidence, direction).find(|probe| {
+        probe.payload >= FULL
+            && probe.offered >= OUTRUN * comparison.tunnel
+            && probe.offered <= 0.85 * bare
+            && probe.receiver_dropped.saturating_mul(50) <= probe.sent
+            && probe.send_refused.saturating_mul(50) <= probe.sent
+    })
+}
+
+fn shaped(evidence: &Evidence, direction: Direction) -> Option<Shaped<'_>> {
+    if !suspected(evidence, direction) {
+        return None;
+    }
+    let probe = at_rate(evidence, direction)?;
+    if probe.arrived < POLICED * probe.offered && probe.lost()? > 1.0 - POLICED {
+        return Some(Shaped::AllUdp(probe));
+    }
+    let outer = road::outer_loss(evidence, direction)?;
+    let lost_outside = outer.share() >= OUTER_LOST
+        && probe.lost()? <= UNTOUCHED
+        && own_drops(evidence, direction) <= OWN_PART * packets_lost(evidence, direction, outer);
+    lost_outside.then_some(Shaped::Tunnel(probe, outer))
+}
+
+/// Packets of the tunnel that got lost on the way, about.
+fn packets_lost(evidence: &Evidence, direction: Direction, outer: OuterLoss) -> f64 {
+    let size = evidence
+        .tunnel(sender(direction))
+        .map_or(1452, |tunnel| tunnel.mtu.saturating_add(32));
+    outer.sent.saturating_sub(outer.received) as f64 / f64::from(size.max(100))
+}
+
+/// Packets that the machines themselves dropped on the tunnel's way out and in during the loads.
+fn own_drops(evidence: &Evidence, direction: Direction) -> f64 {
+    let mut drops = 0_u64;
+    for sample in evidence.samples(direction, Via::Tunnel) {
+        for end in ENDS {
+            let Some((moved, facts)) = moved(sample, end).zip(evidence.facts(end)) else {
+                continue;
+            };
+            let outer = |name: &&String| facts.outer_links.contains(*name);
+            let links = moved.links.iter().filter(|(name, _)| outer(name));
+            let qdiscs = moved.qdiscs.iter().filter(|(name, _)| outer(name));
+            let softnet = moved.softnet.iter().map(|core| core.dropped);
+            let counts = if end == sender(direction) {
+                links
+                    .map(|(_, link)| link.tx_dropped)
+                    .chain(qdiscs.map(|(_, qdisc)| qdisc.drops))
+                    .fold(0, u64::saturating_add)
+            } else {
+                links
+                    .map(|(_, link)| link.rx_dropped)
+                    .chain(softnet)
+                    .chain(moved.socket_drops.values().copied())
+                    .fold(0, u64::saturating_add)
+            };
+            drops = drops.saturating_add(counts);
+        }
+    }
+    drops as f64
+}
+
+fn found(evidence: &Evidence, direction: Direction, shaped: Shaped<'_>) -> Found {
+    let (from, to) = (
+        evidence.name(sender(direction)),
+        evidence.name(receiver(direction)),
+    );
+    let (Shaped::AllUdp(probe) | Shaped::Tunnel(probe, _)) = shaped;
+    let mut lines = vec![line(
+        format!(
+            "UDP outside the tunnel, port {}: offered and arrived, {}",
+            probe.port,
+            word(direction)
+        ),
+        format!("{from} to {to}"),
+        probe.offered,
+        probe.arrived,
+        "bit/s",
+    )];
+    lines.extend(rates_line(evidence, direction));
+    lines
+        .extend(road::outer_loss(evidence, direction).map(|outer| outer.line(evidence, direction)));
+    let bare = evidence
+        .comparison(direction)
+        .and_then(|comparison| comparison.bare)
+        .unwrap_or_default();
+    let because = match shaped {
+        Shaped::AllUdp(probe) => format!(
+            "From {from} to {to} the road carries TCP at {}, but of UDP at {} only {} arrives: somebody on the way limits UDP, and the tunnel is UDP.",
+            rate(bare),
+            rate(probe.offered),
+            rate(probe.arrived)
+        ),
+        Shaped::Tunnel(probe, outer) => format!(
+            "From {from} to {to} {} of the tunnel's packets are lost on the road, while UDP to port {} passes at {}: somebody on the way treats the tunnel's port, or WireGuard, worse than the rest.",
+            percent(outer.share()),
+            probe.port,
+            rate(probe.offered)
+        ),
+    };
+    Found {
+        severity: if evidence.crippled(direction) {
+            Severity::Critical
+        } else {
+            Severity::Warning
+        },
+        confidence: match shaped {
+            Shaped::AllUdp(_) => 0.9,
+            Shaped::Tunnel(..) => 0.7,
+        },
+        effect: evidence.lost_share(direction),
+        host: from.to_owned(),
+        direction: Some(direction),
+        evidence: lines,
+        because,
+        remedies: another_port(evidence, shaped).into_iter().collect(),
+        refused: vec![Refusal {
+            remedy: "larger buffers, another MTU or another congestion control".to_owned(),
+            why: "what a network on the way takes out, no setting of the ends brings back; tell the operator, with these figures".to_owned(),
+        }],
+    }
+}
+
+/// Another port, at the end whose port the other one sends to.
+fn another_port(evidence: &Evidence, shaped: Shaped<'_>) -> Option<Remedy> {
+    let port = 443;
+    // The end that the other one has as a fixed endpoint.
+    let end = ENDS.into_iter().rev().find(|end| {
+        evidence
+            .tunnel(*end)
+            .is_some_and(|tunnel| tunnel.listen_port.is_some())
+    })?;
+    let other = match end {
+        End::Here => End::Far,
+        End::Far => End::Here,
+    };
+    let tunnel = evidence.tunnel(end)?;
+    let before = tunnel.listen_port?;
+    let endpoint = evidence.peer_at(other)?.endpoint?;
+    let key = shell_word(tunnel.public_key.as_ref()?).into_owned();
+    let their = shell_word(&evidence.tunnel(other)?.name).into_owned();
+    let name = shell_word(&tunnel.name).into_owned();
+    let to = |port: u16| std::net::SocketAddr::new(endpoint.ip(), port);
+    let both = |port: u16| {
+        vec![
+            command(evidence, end, format!("wg set {name} listen-port {port}")),
+            command(
+                evidence,
+                other,
+                format!("wg set {their} peer {key} endpoint {}", to(port)),
+            ),
+        ]
+    };
+    let title = match shaped {
+        Shaped::AllUdp(_) => {
+            "Try another port; some networks spare 443 or 53, and others limit all UDP"
+        }
+        Shaped::Tunnel(..) => "Move the tunnel to another port, then measure again",
+    };
+    Some(Remedy {
+        title: title.to_owned(),
+        changes: Vec::new(),
+        commands: both(port),
+        goal: Goal::Goodput,
+        persistence: format!(
+            "`ListenPort = {port}` there and `Endpoint = …:{port}` in every peer's file"
+        ),
+        risk: "every peer needs the new port, and firewalls on the way have to let it in"
+            .to_owned(),
+        undo: both(before).join("\n"),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use wirespeed_measure::{Direction, Via};
+
+    use super::{CODE, wants};
+    use crate::probe::{Datagrams, Probe};
+    use crate::testing::{
+        at, codes, core, each_sample, healthy, not_checked, only_finding, rtt, sequence, set_outer,
+        set_ratio,
+    };
+    use crate::{End, Evidence, judge};
+
+    fn at_rate(arrived: f64) -> wirespeed_measure::SequenceProbe {
+        let sent = 10_000;
+        let mut probe = sequence(
+            Direction::Upload,
+            sent,
+            (sent as f64 * (1.0 - arrived)) as u64,
+        );
+        probe.payload = 1360;
+        probe.offered = 70e6;
+        probe.arrived = 70e6 * arrived;
+        probe
+    }
+
+    fn slow(arrived: f64) -> Evidence {
+        let mut evidence = healthy();
+        set_ratio(&mut evidence, Direction::Upload, 0.3);
+        evidence.sequences.push(at_rate(arrived));
+        evidence
+    }
+
+    fn has(evidence: &Evidence) -> bool {
+        codes(&judge(evidence)).contains(&CODE)
+    }
+
+    #[test]
+    fn udp_that_loses_a_quarter_where_tcp_does_not_is_policed() {
+        assert!(!has(&slow(0.76)));
+        let finding = only_finding(&slow(0.74), CODE);
+        assert_eq!(
+            (finding.host.as_str(), finding.direction),
+            ("client", Some(Direction::Upload))
+        );
+        assert!(finding.remedies[0].commands[1].contains(":443"));
+        assert!(finding.remedies[0].undo.contains("51820"));
+    }
+
+    #[test]
+    fn it_is_asked_only_where_the_tunnel_is_far_slower_and_nothing_explains_it() {
+        let mut evidence = healthy();
+        assert_eq!(wants(&evidence, Direction::Upload), None);
+        set_ratio(&mut evidence, Direction::Upload, 0.69);
+        let probe = Some(Probe::Sequence(Datagrams::at_rate(
+            Direction::Upload,
+            70e6,
+            1.5,
+        )));
+        assert_eq!(wants(&evidence, Direction::Upload), probe);
+        assert!(not_checked(&evidence, CODE));
+        each_sample(&mut evidence, Direction::Upload, Via::Tunnel, |sample| {
+            at(sample, End::Far).cores = vec![core(0.99); 4];
+        });
+        assert_eq!(wants(&evidence, Direction::Upload), None);
+    }
+
+    #[test]
+    fn a_tunnel_that_keeps_up_is_not_shaped_whatever_udp_does() {
+        let mut evidence = slow(0.3);
+        set_ratio(&mut evidence, Direction::Upload, 0.72);
+        assert!(!has(&evidence));
+    }
+
+    #[test]
+    fn the_tunnels_own_packets_lost_and_no_others_is_its_port() {
+        let mut evidence = slow(1.0);
+        assert!(!has(&evidence));
+        set_outer(&mut evidence, Direction::Upload, 10_000_000, 9_810_000);
+        assert!(!has(&evidence));
+        set_outer(&mut evidence, Direction::Upload, 10_000_000, 9_790_000);
+        let finding = only_finding(&evidence, CODE);
+        assert!(finding.confidence < 0.8);
+        // What the receiver's own socket dropped the road did not lose.
+        each_sample(&mut evidence, Direction::Upload, Via::Tunnel, |sample| {
+            at(sample, End::Far)
+                .socket_drops
+                .insert("78".to_owned(), 100);
+        });
+        assert!(!has(&evidence));
+    }
+
+    #[test]
+    fn a_receiver_that_lost_them_itself_proves_nothing() {
+        let mut evidence = slow(0.3);
+        evidence.sequences.last_mut().unwrap().receiver_dropped = 300;
+        assert!(!has(&evidence));
+    }
+
+    #[test]
+    fn a_queue_that_only_the_tunnel_fills_is_the_shapers() {
+        let mut evidence = slow(0.3);
+        each_sample(&mut evidence, Direction::Upload, Via::Tunnel, |sample| {
+            sample.loaded_rtt = Some(rtt(0.4));
+        });
+        only_finding(&evidence, CODE);
+    }
+}

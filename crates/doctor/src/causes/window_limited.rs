@@ -1,0 +1,358 @@
+//! `window-limited`: a connection waits for room in a window, not for the road.
+//!
+//! Known from what the sender's TCP waited for (tcp_info): most of the busy time for the receiver's window or for its own
+//! send buffer, a rate that is that window per round trip, and several connections that together go much faster. All
+//! three: a receiver that is slow to read, or a road that is simply full, look like one of them.
+
+use serde_json::json;
+use wirespeed_facts::Known;
+use wirespeed_measure::{Direction, Sample, Via};
+use wirespeed_settings::Setting;
+
+use crate::finding::{
+    Check, Found, Outcome, line, milliseconds, percent, rate, rates_line, remedy_of,
+};
+use crate::view::{DIRECTIONS, FEWEST_SAMPLES, median, receiver, sender, word};
+use crate::{Change, End, Evidence, Goal, Remedy, Severity};
+
+pub(super) const CODE: &str = "window-limited";
+
+pub(super) const CHECK: Check = Check {
+    slows: |evidence, direction| limited(evidence, direction).is_some(),
+    ..Check::new(
+        CODE,
+        "A connection waits for its window, not for the road",
+        run,
+    )
+};
+
+/// Share of the busy time it must wait for the window.
+const WAITS: f64 = 0.5;
+/// Several connections must be this many times as fast as one.
+const SEVERAL_FASTER: f64 = 1.5;
+/// The rate lies within this share of window per round trip.
+const FITS_WITHIN: f64 = 0.35;
+/// The window at its largest is at least this share of what the sysctl allows; below it grows, or a program chose it.
+const AT_ITS_LIMIT: f64 = 0.4;
+/// Nobody is advised to give a connection more than this, bytes.
+const MOST: f64 = 128.0 * 1024.0 * 1024.0;
+
+/// Whose window.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Window {
+    Receiver,
+    Sender,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Limited {
+    window: Window,
+    /// Share of the busy time.
+    waited: f64,
+    /// Bytes.
+    size: f64,
+    /// Seconds.
+    rtt: f64,
+    one: f64,
+    several: f64,
+}
+
+fn run(evidence: &Evidence) -> Outcome {
+    if !evidence.loaded() {
+        return Outcome::unknown("no load ran through the tunnel");
+    }
+    let mut outcome = Outcome::default();
+    for direction in DIRECTIONS {
+        let samples = evidence.samples(direction, Via::Tunnel);
+        if !samples.is_empty() && samples.iter().all(|sample| sample.windows.is_none()) {
+            outcome.not_known.push(format!(
+                "{}: what the sender's TCP waited for is not known",
+                word(direction)
+            ));
+        }
+        outcome.found.extend(
+            limited(evidence, direction).map(|limited| found(evidence, direction, limited)),
+        );
+    }
+    outcome
+}
+
+fn limited(evidence: &Evidence, direction: Direction) -> Option<Limited> {
+    let samples = evidence.samples(direction, Via::Tunnel);
+    let over = |figure: &dyn Fn(&Sample) -> Option<f64>| {
+        let figures: Vec<f64> = samples.iter().filter_map(|sample| figure(sample)).collect();
+        (figures.len() >= FEWEST_SAMPLES).then(|| median(figures))?
+    };
+    let by_receiver = over(&|sample| sample.windows.as_ref()?.receiver_limited).unwrap_or(0.0);
+    let by_sender = over(&|sample| sample.windows.as_ref()?.sender_limited).unwrap_or(0.0);
+    let (window, waited) = if by_receiver >= by_sender {
+        (Window::Receiver, by_receiver)
+    } else {
+        (Window::Sender, by_sender)
+    };
+    if waited < WAITS {
+        return None;
+    }
+    let several = evidence
+        .soaks
+        .iter()
+        .find(|soak| soak.load.direction == direction && soak.load.via == Via::Tunnel)
+        .filter(|soak| soak.load.streams > 1)?
+        .rate;
+    let one = evidence.comparison(direction)?.tunnel;
+    if several < SEVERAL_FASTER * one || one <= 0.0 {
+        return None;
+    }
+    let rtt = over(&|sample| sample.windows.as_ref()?.rtt).filter(|rtt| *rtt > 0.0)?;
+    // What is under way is what the window lets out, whoever sets it.
+    let size = over(&|sample| Some(sample.windows.as_ref()?.in_flight? as f64))
+        .or_else(|| over(&|sample| Some(sample.windows.as_ref()?.offered_window? as f64)))?;
+    let fits = (size * 8.0 / rtt / one - 1.0).abs() <= FITS_WITHIN;
+    let limit = sysctl_limit(evidence, direction, window);
+    let at_its_limit = limit.is_none_or(|(_, limit)| size >= AT_ITS_LIMIT * limit / 2.0);
+    (fits && at_its_limit).then_some(Limited {
+        window,
+        waited,
+        size,
+        rtt,
+        one,
+        several,
+    })
+}
+
+/// The end, and the largest buffer it gives a connection by itself (third figure of `tcp_rmem` or `tcp_wmem`).
+fn sysctl_limit(evidence: &Evidence, direction: Direction, window: Window) -> Option<(End, f64)> {
+    let (end, name) = place(direction, window);
+    let text = evidence
+        .facts(end)?
+        .sysctls
+        .get(name)
+        .and_then(Known::value)?;
+    let limit: f64 = text.split_whitespace().nth(2)?.parse().ok()?;
+    Some((end, limit))
+}
+
+fn place(direction: Direction, window: Window) -> (End, &'static str) {
+    match window {
+        Window::Receiver => (receiver(direction), "net.ipv4.tcp_rmem"),
+        Window::Sender => (sender(direction), "net.ipv4.tcp_wmem"),
+    }
+}
+
+fn found(evidence: &Evidence, direction: Direction, limited: Limited) -> Found {
+    let (end, name) = place(direction, limited.window);
+    let waits_for = match limited.window {
+        Window::Receiver => "the receiver's window (tcpi_rwnd_limited)",
+        Window::Sender => "its own send buffer (tcpi_sndbuf_limited)",
+    };
+    let way = word(direction);
+    let from = evidence.name(sender(direction));
+    let mut lines = vec![
+        line(
+            format!("share of the busy time the sender waited for {waits_for}, {way}"),
+            from,
+            (),
+            limited.waited,
+            "share",
+        ),
+        line(
+            format!(
+                "bytes under way per round trip of {}, {way}",
+                milliseconds(limited.rtt)
+            ),
+            from,
+            (),
+            limited.size.round() as u64,
+            "bytes",
+        ),
+        line(
+            format!("TCP goodput through the tunnel: one connection, and several, {way}"),
+            from,
+            limited.one,
+            limited.several,
+            "bit/s",
+        ),
+    ];
+    if let Some((_, limit)) = sysctl_limit(evidence, direction, limited.window) {
+        lines.push(line(
+            format!("{name}, largest"),
+            evidence.name(end),
+            (),
+            limit,
+            "bytes",
+        ));
+    }
+    lines.extend(rates_line(evidence, direction));
+    Found {
+        severity: Severity::Warning,
+        confidence: 0.85,
+        effect: (1.0 - limited.one / limited.several.max(1.0)).clamp(0.0, 1.0),
+        host: evidence.name(end).to_owned(),
+        direction: Some(direction),
+        evidence: lines,
+        because: format!(
+            "One connection reaches {} because {} of the time it waits for {waits_for}: {} bytes per round trip of {} are no more. Several together reach {}.",
+            rate(limited.one),
+            percent(limited.waited),
+            limited.size.round(),
+            milliseconds(limited.rtt),
+            rate(limited.several)
+        ),
+        remedies: larger(evidence, direction, limited).into_iter().collect(),
+        refused: Vec::new(),
+    }
+}
+
+/// Room for twice what the road holds in a round trip; half of a buffer is the window.
+fn larger(evidence: &Evidence, direction: Direction, limited: Limited) -> Option<Remedy> {
+    let (end, name) = place(direction, limited.window);
+    let text = evidence
+        .facts(end)?
+        .sysctls
+        .get(name)
+        .and_then(Known::value)?;
+    let figures: Vec<&str> = text.split_whitespace().collect();
+    let [least, first, now] = figures.as_slice() else {
+        return None;
+    };
+    let road = evidence
+        .comparison(direction)
+        .and_then(|comparison| comparison.bare)
+        .unwrap_or(0.0)
+        .max(limited.several)
+        .max(evidence.expected_rate.unwrap_or(0.0));
+    let mebibyte = 1024.0 * 1024.0;
+    let bytes = (2.0 * road / 8.0 * limited.rtt).clamp(mebibyte, MOST);
+    let bytes = ((bytes / mebibyte).ceil() * mebibyte) as u64;
+    if now.parse::<u64>().is_ok_and(|now| now >= bytes) {
+        return None;
+    }
+    let setting = Setting::Sysctl {
+        name: name.to_owned(),
+    };
+    Some(remedy_of(
+        evidence,
+        format!(
+            "Let a connection of {} have a buffer of up to {} MiB",
+            evidence.name(end),
+            bytes >> 20
+        ),
+        vec![(
+            Change {
+                end,
+                setting,
+                value: json!(format!("{least} {first} {bytes}")),
+            },
+            json!(text.trim()),
+        )],
+        Goal::Goodput,
+        format!(
+            "up to {} MiB of memory for each connection that fills it; programs that set SO_RCVBUF or SO_SNDBUF themselves gain nothing",
+            bytes >> 20
+        ),
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use wirespeed_facts::Known;
+    use wirespeed_measure::{Direction, Via};
+
+    use super::CODE;
+    use crate::testing::{
+        each_sample, facts_of, healthy, not_checked, nothing, only_finding, sample, windows,
+    };
+    use crate::{End, Evidence};
+
+    /// 256 KiB at 80 ms: 26 Mbit/s of a road that gives eight streams 90.
+    fn limited(waited: f64) -> Evidence {
+        let mut evidence = healthy();
+        for via in [Via::Bare, Via::Tunnel] {
+            each_sample(&mut evidence, Direction::Upload, via, |sample| {
+                let mut seen = windows();
+                seen.receiver_limited = Some(waited);
+                seen.in_flight = Some(262_144);
+                seen.rtt = Some(0.08);
+                sample.windows = Some(seen);
+            });
+        }
+        evidence.comparisons[0].tunnel = 26e6;
+        evidence.comparisons[0].bare = Some(26e6);
+        let mut soak = sample(Via::Tunnel, Direction::Upload, 90e6);
+        soak.load.streams = 8;
+        evidence.soaks.push(soak);
+        facts_of(&mut evidence, End::Far).sysctls.insert(
+            "net.ipv4.tcp_rmem".to_owned(),
+            Known::Value("4096 131072 524288".to_owned()),
+        );
+        evidence
+    }
+
+    #[test]
+    fn half_of_the_time_is_found_and_less_is_not() {
+        nothing(&limited(0.49));
+        let finding = only_finding(&limited(0.5), CODE);
+        assert_eq!(
+            (finding.host.as_str(), finding.direction),
+            ("server", Some(Direction::Upload))
+        );
+        let remedy = &finding.remedies[0];
+        assert_eq!(remedy.changes[0].value, "4096 131072 2097152");
+        assert!(remedy.undo.contains("524288"));
+    }
+
+    #[test]
+    fn several_connections_that_are_no_faster_have_the_same_road() {
+        let mut evidence = limited(0.9);
+        evidence.soaks[0].rate = 38e6;
+        nothing(&evidence);
+        evidence.soaks[0].rate = 39e6;
+        only_finding(&evidence, CODE);
+        evidence.soaks.clear();
+        nothing(&evidence);
+    }
+
+    #[test]
+    fn a_rate_that_is_not_the_windows_has_another_reason() {
+        let mut evidence = limited(0.9);
+        evidence.comparisons[0].tunnel = 15e6;
+        nothing(&evidence);
+    }
+
+    #[test]
+    fn a_receiver_that_is_slow_to_read_is_not_a_small_buffer() {
+        let mut evidence = limited(0.9);
+        facts_of(&mut evidence, End::Far).sysctls.insert(
+            "net.ipv4.tcp_rmem".to_owned(),
+            Known::Value("4096 131072 33554432".to_owned()),
+        );
+        nothing(&evidence);
+    }
+
+    #[test]
+    fn the_senders_own_buffer_is_told_apart() {
+        let mut evidence = limited(0.0);
+        each_sample(&mut evidence, Direction::Upload, Via::Tunnel, |sample| {
+            sample.windows.as_mut().unwrap().sender_limited = Some(0.8);
+        });
+        facts_of(&mut evidence, End::Here).sysctls.insert(
+            "net.ipv4.tcp_wmem".to_owned(),
+            Known::Value("4096 16384 524288".to_owned()),
+        );
+        let finding = only_finding(&evidence, CODE);
+        assert_eq!(finding.host, "client");
+        assert_eq!(finding.remedies[0].changes[0].value, "4096 16384 2097152");
+    }
+
+    #[test]
+    fn without_tcp_info_it_is_not_known() {
+        let mut evidence = healthy();
+        for direction in [Direction::Upload, Direction::Download] {
+            each_sample(&mut evidence, direction, Via::Tunnel, |sample| {
+                sample.windows = None
+            });
+        }
+        nothing(&evidence);
+        assert!(not_checked(&evidence, CODE));
+    }
+}
