@@ -7,7 +7,7 @@ use wirespeed_measure::Direction;
 use crate::look::{Look, clean, columns};
 use crate::measured_text;
 use crate::record::{DoctorRecord, first_command};
-use crate::units;
+use crate::{units, watched_text};
 
 /// Findings shown in full without `-v`.
 const SHOWN_IN_FULL: usize = 3;
@@ -19,6 +19,12 @@ pub fn doctor(record: &DoctorRecord, far_options: &str, look: &Look) -> String {
     let mut out = String::new();
     out.push_str(&headline(record, look));
     out.push_str(&measured_text::road(&record.measurements.comparisons, look));
+    if let Some(passive) = &record.measurements.passive {
+        out.push_str(&watched_text::watch_table(record, passive, look));
+    }
+    for sweep in &record.measurements.sweeps {
+        out.push_str(&watched_text::sweep(sweep, look));
+    }
 
     let (roots, consequences): (Vec<&Finding>, Vec<&Finding>) = record
         .findings
@@ -43,13 +49,14 @@ pub fn doctor(record: &DoctorRecord, far_options: &str, look: &Look) -> String {
     out.push_str(&not_checked(record, look));
     if look.details {
         out.push_str(&measured_text::probes(&record.measurements, look));
+        out.push_str(&watched_text::datagrams(&record.measurements, look));
         out.push_str(&measured_text::comparisons(
             &record.measurements.comparisons,
             look,
         ));
         out.push_str(&measured_text::machines(&record.machines, look));
     } else {
-        if record.verdict == Verdict::Unmeasured {
+        if record.verdict == Verdict::Unmeasured && record.measurements.passive.is_none() {
             out.push_str(&measured_text::machines(&record.machines, look));
         }
         out.push('\n');
@@ -93,11 +100,18 @@ fn headline(record: &DoctorRecord, look: &Look) -> String {
                 Severity::Warning => look.warn(&noun),
                 Severity::Info => look.bold(&noun),
             };
-            let text = match measured_text::carried(&record.measurements.comparisons) {
-                Some(carried) => format!("{tunnel}: {carried}."),
+            let said = measured_text::carried(&record.measurements.comparisons)
+                .or_else(|| watched_text::watched(record));
+            let text = match said {
+                Some(said) => format!("{tunnel}: {said}."),
                 None => format!("{tunnel}."),
             };
             look.hanging(&format!("{word}  "), columns(&noun) + 2, &text)
+        }
+        Verdict::Unmeasured if record.measurements.passive.is_some() => {
+            let said = watched_text::watched(record).unwrap_or_default();
+            let text = format!("{tunnel}: {said}; nothing wrong shows.");
+            look.hanging(&format!("{}  ", look.bold("watched")), 9, &text)
         }
         Verdict::Unmeasured => {
             let text = if record.measurements.comparisons.is_empty() {

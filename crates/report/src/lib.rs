@@ -17,6 +17,7 @@ mod record;
 mod test_text;
 mod tune_text;
 pub mod units;
+mod watched_text;
 
 pub use demo_text::{DemoStory, demo_begin, demo_end, demo_table};
 pub use doctor_text::doctor;

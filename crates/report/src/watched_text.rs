@@ -1,0 +1,174 @@
+//! What was watched without a load, and the table of a rate sweep.
+
+use wirespeed_facts::{CoreTime, Known};
+use wirespeed_measure::{PassiveWatch, RateSweep, SequenceProbe, Via, Watched};
+
+use crate::look::{Look, clean, table};
+use crate::measured_text::direction_word;
+use crate::record::{DoctorRecord, Measurements};
+use crate::units;
+
+/// In one clause: `watched for 60 s without a load; 12.3 Mbit/s in and 400 kbit/s out`.
+pub(crate) fn watched(record: &DoctorRecord) -> Option<String> {
+    let passive = record.measurements.passive.as_ref()?;
+    let here = &passive.here;
+    let flowed = match rates(here, &record.interface) {
+        Some((received, sent)) => {
+            format!("{} in and {} out", units::rate(received), units::rate(sent))
+        }
+        None => "the tunnel's counters could not be read".to_owned(),
+    };
+    Some(format!(
+        "watched for {} without a load: {flowed}",
+        units::time(here.seconds)
+    ))
+}
+
+/// A row per machine: what flowed, over how many connections, and how busy it was.
+pub(crate) fn watch_table(record: &DoctorRecord, passive: &PassiveWatch, look: &Look) -> String {
+    let header = ["", "in", "out", "connections", "sent again", "busiest core"];
+    let ends = [Some(&passive.here), passive.far.as_ref()];
+    let rows: Vec<Vec<String>> = record
+        .machines
+        .iter()
+        .zip(ends)
+        .filter_map(|(machine, watched)| {
+            let watched = watched?;
+            let rates = machine
+                .interface
+                .as_ref()
+                .and_then(|interface| rates(watched, interface));
+            Some(vec![
+                clean(&machine.name),
+                rates.map_or_else(unknown, |rates| units::rate(rates.0)),
+                rates.map_or_else(unknown, |rates| units::rate(rates.1)),
+                watched
+                    .open
+                    .map_or_else(unknown, |open| units::count(open as f64)),
+                sent_again(watched),
+                watched
+                    .counters
+                    .cores
+                    .iter()
+                    .map(CoreTime::busy_share)
+                    .max_by(f64::total_cmp)
+                    .map_or_else(unknown, units::percent),
+            ])
+        })
+        .collect();
+    format!("\n{}", table(look, 2, &header, &rows, 1))
+}
+
+/// Received and sent through an interface, bit/s. A link without any movement has no row.
+fn rates(watched: &Watched, interface: &str) -> Option<(f64, f64)> {
+    (watched.seconds > 0.0).then(|| {
+        let moved = watched.counters.links.get(interface);
+        let rate = |bytes: u64| bytes as f64 * 8.0 / watched.seconds;
+        moved.map_or((0.0, 0.0), |link| {
+            (rate(link.rx_bytes), rate(link.tx_bytes))
+        })
+    })
+}
+
+/// Segments sent again by the connections that were there all the time.
+fn sent_again(watched: &Watched) -> String {
+    match &watched.connections {
+        Known::Value(connections) => units::count(
+            connections
+                .iter()
+                .map(|one| f64::from(one.retransmits))
+                .sum(),
+        ),
+        Known::Unknown(_) => unknown(),
+    }
+}
+
+fn unknown() -> String {
+    "?".to_owned()
+}
+
+/// The rates that were tried, lowest cap first.
+pub(crate) fn sweep(sweep: &RateSweep, look: &Look) -> String {
+    let mut steps: Vec<_> = sweep.steps.iter().collect();
+    steps.sort_by(|one, other| {
+        let key = |cap: Option<f64>| cap.unwrap_or(f64::INFINITY);
+        key(one.cap).total_cmp(&key(other.cap))
+    });
+    let rows: Vec<Vec<String>> = steps
+        .into_iter()
+        .map(|step| {
+            vec![
+                step.cap.map_or_else(|| "none".to_owned(), units::rate),
+                units::rate(step.goodput),
+                units::percent(step.variation),
+                step.retransmits
+                    .map_or_else(unknown, |rate| format!("{}/s", units::count(rate))),
+                step.loaded_rtt.map_or_else(unknown, units::time),
+                if step.stable { "yes" } else { "no" }.to_owned(),
+            ]
+        })
+        .collect();
+    let header = [
+        "cap",
+        "goodput",
+        "varies by",
+        "sent again",
+        "RTT at 95 %",
+        "stable",
+    ];
+    let found = match sweep.stable_cap {
+        Some(cap) => format!("the highest cap that stays stable is {}", units::rate(cap)),
+        None => "no cap that was tried stays stable".to_owned(),
+    };
+    let mut out = String::from("\n");
+    out.push_str(&look.bold(&format!("Rates tried, {}", direction_word(sweep.direction))));
+    out.push('\n');
+    out.push_str(&table(look, 2, &header, &rows, 0));
+    out.push_str(&look.paragraph(2, &format!("{found} (capped by {}).", sweep.capped_by)));
+    out
+}
+
+/// What became of numbered datagrams, for the details.
+pub(crate) fn datagrams(measurements: &Measurements, look: &Look) -> String {
+    let mut out = String::new();
+    for probe in &measurements.sequences {
+        out.push_str(&look.hanging("  datagrams         ", 20, &sequence(probe)));
+    }
+    for probe in &measurements.segmentation {
+        let text = format!(
+            "{}: of {} sent one by one {} arrived, of {} sent in trains {}{}",
+            direction_word(probe.direction),
+            probe.plain_sent,
+            probe.plain_received,
+            probe.trains_sent,
+            probe.trains_received,
+            probe
+                .refused
+                .as_ref()
+                .map_or_else(String::new, |why| format!(
+                    "; the kernel refused trains: {why}"
+                ))
+        );
+        out.push_str(&look.hanging("  segmentation      ", 20, &clean(&text)));
+    }
+    out
+}
+
+fn sequence(probe: &SequenceProbe) -> String {
+    let via = match probe.via {
+        Via::Bare => "road",
+        Via::Tunnel => "tunnel",
+    };
+    // Tenths of a percent matter here: one lost in a thousand halves a long path's TCP.
+    let fine =
+        |share: Option<f64>| share.map_or_else(unknown, |share| format!("{:.2} %", share * 100.0));
+    format!(
+        "{}, {via}: {} of {} bytes at {}: {} lost, {} out of order",
+        direction_word(probe.direction),
+        units::count(probe.sent as f64),
+        probe.payload,
+        units::rate(probe.offered),
+        fine(probe.lost()),
+        fine(probe.out_of_order())
+    )
+}
