@@ -1,4 +1,7 @@
-//! Every scenario of the lab, on real traffic: the doctor must find exactly the code the scenario names.
+//! Every scenario of the lab, on real traffic: the doctor must find exactly the codes the scenario names.
+//!
+//! One test per file in `crates/lab/scenarios`, by the file's name. Those that say `ci = true` run with all other tests;
+//! the rest counts as ignored: `cargo test --test scenarios -- --include-ignored`, or `-- --exact NAME --ignored` for one.
 //!
 //! The loads share this machine's cores, so the scenarios take turns (a lock file, because test binaries
 //! run at the same time too). Each lab has a name of its own and is taken down also when the test fails.
@@ -8,9 +11,12 @@
 
 use std::collections::BTreeSet;
 use std::path::Path;
+use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
+use libtest_mimic::{Arguments, Failed, Trial};
 use serde_json::Value;
+use wirespeed_lab::{Scenario, Topology};
 
 #[path = "support/lab.rs"]
 mod lab;
@@ -19,81 +25,123 @@ use lab::{Lab, Turn, missing, skip};
 
 /// The longest a quick doctor may take on a healthy tunnel …
 const QUICK_LIMIT: Duration = Duration::from_secs(45);
-/// … and where one more trial is needed to tell two causes apart.
-const WITH_TRIAL_LIMIT: Duration = Duration::from_secs(75);
+/// … and where more probes are needed to tell causes apart.
+const WITH_PROBES_LIMIT: Duration = Duration::from_secs(75);
 
-#[test]
-fn healthy() {
-    finds("healthy");
+fn main() -> ExitCode {
+    let mut arguments = Arguments::from_args();
+    // They would only wait for each other.
+    arguments.test_threads = Some(1);
+    let mut tests: Vec<Trial> = wirespeed_lab::scenarios()
+        .iter()
+        .map(|scenario| {
+            let run = || as_it_should_be(scenario).map_err(Failed::from);
+            Trial::test(scenario.name.clone(), run).with_ignored_flag(!scenario.ci)
+        })
+        .collect();
+    let test = "a_tunnel_of_our_own_is_the_default_and_tells_more";
+    tests.push(Trial::test(test, || {
+        a_tunnel_of_our_own_is_the_default_and_tells_more();
+        Ok(())
+    }));
+    libtest_mimic::run(&arguments, tests).exit_code()
 }
 
-/// What most people have whose kernel carries no WireGuard is healthy too.
-#[test]
-fn healthy_over_wireguard_go() {
-    finds_over("healthy", Some("wireguard-go"));
+/// Runs the doctor in the scenario's lab and compares what it found with what it had to find.
+fn as_it_should_be(scenario: &Scenario) -> Result<(), String> {
+    if let Some(reason) = missing() {
+        skip(&format!("scenario {}", scenario.name), &reason);
+        return Ok(());
+    }
+    let _turn = Turn::take();
+    let lab = Lab::up(&scenario.name);
+    let far = format!("netns:{}", lab.far_end());
+    let mut arguments = vec!["--far", &far];
+    let hub = format!("netns:ws-{}-hub", lab.id);
+    if scenario.topology == Topology::Hub {
+        arguments.extend(["--hop", &hub]);
+    }
+    arguments.extend(scenario.doctor_args.iter().map(String::as_str));
+    let begun = Instant::now();
+    let output = lab.doctor(&arguments);
+    let took = begun.elapsed();
+    let report: Value = serde_json::from_slice(&output.stdout).map_err(|error| {
+        format!(
+            "the doctor printed no JSON object ({error}): {}\n{}",
+            String::from_utf8_lossy(&output.stdout),
+            String::from_utf8_lossy(&output.stderr)
+        )
+    })?;
+    eprintln!(
+        "{} over {}: {:.1} s",
+        scenario.name,
+        lab.implementation,
+        took.as_secs_f64()
+    );
+    compare(scenario, &report).map_err(|why| {
+        let findings = serde_json::to_string_pretty(&report["findings"]).unwrap_or_default();
+        format!(
+            "{why}\nfindings: {findings}\nnot checked: {}",
+            report["not_checked"]
+        )
+    })?;
+    let (code, limit) = if scenario.finding.is_healthy() {
+        (0, QUICK_LIMIT)
+    } else {
+        (1, WITH_PROBES_LIMIT)
+    };
+    if output.status.code() != Some(code) {
+        return Err(format!("{} instead of exit code {code}", output.status));
+    }
+    if took > limit {
+        return Err(format!("a quick doctor took {took:?}"));
+    }
+    Ok(())
 }
 
-#[test]
-fn healthy_site() {
-    finds("healthy-site");
+/// Exactly the scenario's codes; beside them nothing that is more than information, and of that only what it names.
+fn compare(scenario: &Scenario, report: &Value) -> Result<(), String> {
+    let serious = codes(report, |finding| finding["severity"] != "info");
+    let all = codes(report, |_| true);
+    let wanted: BTreeSet<String> = scenario.finding.codes().iter().cloned().collect();
+    let missing: Vec<&String> = wanted.difference(&all).collect();
+    let besides: Vec<&String> = serious.difference(&wanted).collect();
+    // Where the file says what may come along, nothing else may; a healthy tunnel has no findings at all.
+    let strict = scenario.finding.is_healthy() || !scenario.info.is_empty();
+    let informed: Vec<&String> = all
+        .difference(&wanted)
+        .filter(|code| strict && !scenario.info.contains(code))
+        .collect();
+    if !(missing.is_empty() && besides.is_empty() && informed.is_empty()) {
+        return Err(format!(
+            "not found: {missing:?}; found besides: {besides:?}; as information: {informed:?}"
+        ));
+    }
+    let verdict = if wanted.is_empty() {
+        "healthy"
+    } else {
+        "findings"
+    };
+    if report["verdict"] != verdict {
+        return Err(format!(
+            "verdict {} instead of {verdict}",
+            report["verdict"]
+        ));
+    }
+    Ok(())
 }
 
-#[test]
-fn mtu_exceeds_path() {
-    finds("mtu-exceeds-path");
+/// Codes of the findings that stand for themselves (not the consequence of another).
+fn codes(report: &Value, wanted: impl Fn(&Value) -> bool) -> BTreeSet<String> {
+    report["findings"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .filter(|finding| finding["consequence_of"].is_null() && wanted(finding))
+        .filter_map(|finding| finding["code"].as_str().map(str::to_owned))
+        .collect()
 }
 
-#[test]
-fn mtu_below_path() {
-    finds("mtu-below-path");
-}
-
-#[test]
-fn icmp_black_hole() {
-    finds("icmp-black-hole");
-}
-
-#[test]
-fn socket_overflow() {
-    finds("socket-overflow");
-}
-
-#[test]
-fn congestion_control() {
-    finds("congestion-control");
-}
-
-#[test]
-fn bufferbloat() {
-    finds("bufferbloat");
-}
-
-#[test]
-fn path_slow() {
-    finds("path-slow");
-}
-
-#[test]
-fn cpu_saturated() {
-    finds("cpu-saturated");
-}
-
-#[test]
-fn one_core_bound() {
-    finds("one-core-bound");
-}
-
-#[test]
-fn nat_timeout() {
-    finds("nat-timeout");
-}
-
-#[test]
-fn allowed_ips_overlap() {
-    finds("allowed-ips-overlap");
-}
-
-#[test]
 fn a_tunnel_of_our_own_is_the_default_and_tells_more() {
     let test = "a_tunnel_of_our_own_is_the_default_and_tells_more";
     if let Some(reason) = missing() {
@@ -143,88 +191,4 @@ fn a_tunnel_of_our_own_is_the_default_and_tells_more() {
             .is_some_and(|drops| drops.contains_key("source-not-allowed")),
         "{tunnel:#}"
     );
-}
-
-/// Runs the doctor in the scenario's lab and compares what it found with what it had to find.
-fn finds(scenario: &str) {
-    finds_over(scenario, None);
-}
-
-fn finds_over(scenario: &str, implementation: Option<&str>) {
-    if let Some(reason) = missing() {
-        skip(&format!("scenario {scenario}"), &reason);
-        return;
-    }
-    let _turn = Turn::take();
-    let lab = Lab::over(scenario, implementation);
-    let text = std::fs::read_to_string(format!(
-        "{}/../lab/scenarios/{scenario}.toml",
-        env!("CARGO_MANIFEST_DIR")
-    ))
-    .expect("the scenario's file");
-    let file: toml::Value = toml::from_str(&text).expect("a TOML scenario");
-    let must_find = file["finding"]
-        .as_str()
-        .expect("the scenario names its finding");
-    let arguments: Vec<&str> = file
-        .get("doctor_args")
-        .and_then(toml::Value::as_array)
-        .map(|list| list.iter().filter_map(toml::Value::as_str).collect())
-        .unwrap_or_default();
-
-    let begun = Instant::now();
-    let far = format!("netns:{}", lab.far_end());
-    let output = lab.doctor(&[&["--far", &far][..], &arguments].concat());
-    let took = begun.elapsed();
-    let report: Value = serde_json::from_slice(&output.stdout).unwrap_or_else(|error| {
-        panic!(
-            "the doctor printed no JSON object ({error}): {}\n{}",
-            String::from_utf8_lossy(&output.stdout),
-            String::from_utf8_lossy(&output.stderr)
-        )
-    });
-
-    let found: BTreeSet<String> = codes(&report, |_| true);
-    let serious: BTreeSet<String> = codes(&report, |finding| finding["severity"] != "info");
-    let summary = serde_json::to_string_pretty(&report["findings"]).unwrap_or_default();
-    if must_find == "healthy" {
-        assert!(found.is_empty(), "a healthy tunnel got findings: {summary}");
-        assert_eq!(report["verdict"], "healthy", "{report}");
-        assert_eq!(output.status.code(), Some(0));
-    } else {
-        assert!(
-            found.contains(must_find),
-            "{must_find} was not found: {summary}\n{}",
-            report["not_checked"]
-        );
-        let others: Vec<&String> = serious.iter().filter(|code| *code != must_find).collect();
-        assert!(
-            others.is_empty(),
-            "found besides {must_find}: {others:?}: {summary}"
-        );
-        assert_eq!(report["verdict"], "findings");
-        assert_eq!(output.status.code(), Some(1));
-    }
-    let limit = if must_find == "healthy" {
-        QUICK_LIMIT
-    } else {
-        WITH_TRIAL_LIMIT
-    };
-    assert!(took < limit, "a quick doctor took {took:?}");
-    eprintln!(
-        "{scenario} over {}: {:.1} s",
-        lab.implementation,
-        took.as_secs_f64()
-    );
-}
-
-/// Codes of the findings that stand for themselves (not the consequence of another).
-fn codes(report: &Value, wanted: impl Fn(&Value) -> bool) -> BTreeSet<String> {
-    report["findings"]
-        .as_array()
-        .into_iter()
-        .flatten()
-        .filter(|finding| finding["consequence_of"].is_null() && wanted(finding))
-        .filter_map(|finding| finding["code"].as_str().map(str::to_owned))
-        .collect()
 }

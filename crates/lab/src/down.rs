@@ -3,7 +3,7 @@
 use std::fs;
 use std::io::ErrorKind;
 
-use crate::topology::ALL_HOSTS;
+use crate::topology::{ALL_HOSTS, TUNNEL_INTERFACES};
 use crate::{LabError, LabId, Phase, host_sysctl, netns, state};
 
 /// Takes a lab down: its processes, namespaces, sockets, files, and its share in the host's settings. Again and again is
@@ -69,11 +69,9 @@ fn remove(id: &LabId) -> Result<(), LabError> {
         }
     }
     // A daemon that was killed leaves them.
-    for socket in [0, 1]
-        .map(|end| [id.uapi_socket(end), id.statistics_socket(end)])
-        .as_flattened()
+    for socket in (0..TUNNEL_INTERFACES).flat_map(|n| [id.uapi_socket(n), id.statistics_socket(n)])
     {
-        if let Err(e) = fs::remove_file(socket)
+        if let Err(e) = fs::remove_file(&socket)
             && e.kind() != ErrorKind::NotFound
         {
             failed.push(format!("{}: {e}", socket.display()));

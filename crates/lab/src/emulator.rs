@@ -5,11 +5,12 @@
 //! ```
 //!
 //! One TUN and one thread per direction. A packet is stamped when it is read and written back when its time has come, in
-//! order. What is held is bounded; beyond the bound packets are dropped, counted, and the count is said on stderr.
+//! order, save those that the road is to hold back, to bring twice or to lose. What is held is bounded; beyond the bound packets are dropped, counted, and the count is said on stderr.
 
 mod device;
 mod direction;
 mod line;
+mod overrun;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -26,8 +27,8 @@ pub const READY: &str = "ready";
 /// How often losses are looked for and said.
 const REPORT_EVERY: Duration = Duration::from_millis(500);
 
-/// Runs until it is ended by a signal. Each argument is one direction: the name of the TUN to make, a colon, and the
-/// delay in microseconds (`delayup:20000us`).
+/// Runs until it is ended by a signal. Each argument is one direction: the name of the TUN to make, a colon, the
+/// delay in microseconds, and what else the road does (`delayup:20000us,reorder=20000/5000us`).
 pub fn run(arguments: &[String]) -> Result<(), LabError> {
     let directions: Vec<Direction> = arguments
         .iter()

@@ -144,6 +144,23 @@ pub enum LabError {
     /// Ended on request.
     #[error("ended on request; everything of this lab was taken down")]
     Cancelled,
+    /// A program of the lab's own could not start or go on.
+    #[error("a job of the lab: {0}")]
+    Job(String),
+    /// Another lab has changed the machine in another way.
+    #[error(
+        "sysctl {sysctl} of this machine was set to {now} by lab {by}, and this lab needs {wanted}: take that one down first (wirespeed lab down {by})"
+    )]
+    Machine {
+        /// Which.
+        sysctl: String,
+        /// What it is.
+        now: String,
+        /// A lab that wants it so.
+        by: String,
+        /// What was wanted.
+        wanted: String,
+    },
     /// The road emulator could not start or go on.
     #[error("the road emulator: {0}")]
     Emulator(String),

@@ -1,8 +1,9 @@
-//! The one setting of a lab that is not its namespaces' own: which TCP congestion controls a namespace may choose. The
-//! host's `net.ipv4.tcp_allowed_congestion_control` decides that. Labs share the change: the first that needs it makes it,
-//! the last puts the original back, unless somebody else has changed it meanwhile.
+//! Settings of a lab that are not its namespaces' own: which TCP congestion controls a namespace may choose (the host's
+//! `net.ipv4.tcp_allowed_congestion_control` decides that), and sysctls of the whole machine that a scenario asks for. Labs
+//! share a change: the first that needs it makes it, the last puts the original back, unless somebody else has changed it
+//! meanwhile. One file per sysctl says what was there, before it is changed.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File, OpenOptions};
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -10,10 +11,9 @@ use std::path::{Path, PathBuf};
 use nix::fcntl::{Flock, FlockArg};
 use serde::{Deserialize, Serialize};
 
-use crate::{LabError, LabId, netns, state};
+use crate::{LabError, LabId, MachineSpec, netns, state};
 
-/// `/proc/sys/net/ipv4/NAME`; only the first network namespace has the `allowed` one.
-const SYSCTLS: &str = "/proc/sys/net/ipv4";
+const SYSCTLS: &str = "/proc/sys";
 
 /// The network namespace of the first process is the host's, as far as this machine lets one see.
 const HOST_NAMESPACE: &str = "/proc/1/ns/net";
@@ -26,33 +26,62 @@ struct Change {
     holders: BTreeSet<LabId>,
 }
 
-/// The shared change and where it is kept; the paths are parameters for the tests' sake.
+/// A shared change and where it is kept; the paths are parameters for the tests' sake.
 struct Shared<'a> {
     directory: &'a Path,
     sysctls: &'a Path,
+    /// Dotted name.
+    name: &'a str,
     exists: &'a dyn Fn(&LabId) -> bool,
 }
 
 /// Lets the namespaces of a lab choose these congestion controls. Returns what could not be done, as notes.
 pub(crate) fn allow(id: &LabId, wanted: &BTreeSet<String>) -> Result<Vec<String>, LabError> {
-    on_host(|sysctls| shared(sysctls).allow(id, wanted))
+    on_host(|sysctls| shared(sysctls, ALLOWED).allow(id, wanted))
 }
 
-/// This lab no longer needs it.
-pub(crate) fn release(id: &LabId) -> Result<(), LabError> {
-    if !Path::new(state::DIRECTORY).join(FILE).exists() {
+/// Sets sysctls of the machine for as long as the lab is up.
+pub(crate) fn change(id: &LabId, wanted: &BTreeMap<String, String>) -> Result<(), LabError> {
+    if wanted.is_empty() {
         return Ok(());
     }
-    on_host(|sysctls| shared(sysctls).release(id))
+    on_host(|sysctls| {
+        wanted
+            .iter()
+            .try_for_each(|(name, value)| shared(sysctls, name).change(id, value))
+    })
 }
 
-const FILE: &str = "host-sysctls.json";
+/// This lab no longer needs any of it.
+pub(crate) fn release(id: &LabId) -> Result<(), LabError> {
+    let held: Vec<&str> = std::iter::once(ALLOWED)
+        .chain(MachineSpec::SYSCTLS)
+        .filter(|name| file_of(Path::new(state::DIRECTORY), name).exists())
+        .collect();
+    if held.is_empty() {
+        return Ok(());
+    }
+    on_host(|sysctls| {
+        held.iter()
+            .try_for_each(|name| shared(sysctls, name).release(id))
+    })
+}
 
-fn shared(sysctls: &Path) -> Shared<'_> {
+fn shared<'a>(sysctls: &'a Path, name: &'a str) -> Shared<'a> {
     Shared {
         directory: Path::new(state::DIRECTORY),
         sysctls,
+        name,
         exists: &|id| state::file_of(id).exists(),
+    }
+}
+
+/// The file of a sysctl; that of the congestion controls has had its name from the beginning.
+fn file_of(directory: &Path, name: &str) -> PathBuf {
+    if name == ALLOWED {
+        directory.join("host-sysctls.json")
+    } else {
+        directory.join(format!("host-sysctl-{name}.json"))
     }
 }
 
@@ -61,21 +90,25 @@ fn on_host<T: Send>(
     act: impl Fn(&Path) -> Result<T, LabError> + Send + Sync,
 ) -> Result<T, LabError> {
     let sysctls = Path::new(SYSCTLS);
-    if sysctls.join(ALLOWED).exists() || File::open(HOST_NAMESPACE).is_err() {
+    if path_of(sysctls, ALLOWED).exists() || File::open(HOST_NAMESPACE).is_err() {
         return act(sysctls);
     }
     netns::inside(Path::new(HOST_NAMESPACE), || act(sysctls))
 }
 
-const ALLOWED: &str = "tcp_allowed_congestion_control";
-const AVAILABLE: &str = "tcp_available_congestion_control";
+const ALLOWED: &str = "net.ipv4.tcp_allowed_congestion_control";
+const AVAILABLE: &str = "net.ipv4.tcp_available_congestion_control";
+
+fn path_of(sysctls: &Path, name: &str) -> PathBuf {
+    sysctls.join(name.replace('.', "/"))
+}
 
 impl Shared<'_> {
     fn allow(&self, id: &LabId, wanted: &BTreeSet<String>) -> Result<Vec<String>, LabError> {
         let _lock = self.lock()?;
         let Ok(now) = self.read(ALLOWED) else {
             return Ok(vec![format!(
-                "net.ipv4.{ALLOWED} of the host can't be seen from here, so hosts may be left with the congestion control they were born with"
+                "{ALLOWED} of the host can't be seen from here, so hosts may be left with the congestion control they were born with"
             )]);
         };
         let available = self.read(AVAILABLE).unwrap_or_default();
@@ -108,11 +141,44 @@ impl Shared<'_> {
         }
         self.store(&change)?;
         if !missing.is_empty()
-            && let Err(e) = fs::write(self.sysctls.join(ALLOWED), &change.ours)
+            && let Err(e) = fs::write(path_of(self.sysctls, ALLOWED), &change.ours)
         {
-            notes.push(format!("net.ipv4.{ALLOWED} of the host can't be set ({e}), so hosts keep the congestion control they were born with"));
+            notes.push(format!("{ALLOWED} of the host can't be set ({e}), so hosts keep the congestion control they were born with"));
         }
         Ok(notes)
+    }
+
+    fn change(&self, id: &LabId, wanted: &str) -> Result<(), LabError> {
+        let _lock = self.lock()?;
+        let path = path_of(self.sysctls, self.name);
+        let now = self
+            .read(self.name)
+            .map_err(LabError::file("read", path.clone()))?;
+        let mut change = self.load().unwrap_or_else(|| Change {
+            original: now.clone(),
+            ours: now.clone(),
+            holders: BTreeSet::new(),
+        });
+        change
+            .holders
+            .retain(|holder| holder != id && (self.exists)(holder));
+        match change.holders.first() {
+            Some(by) if words(&change.ours) != words(wanted) => {
+                return Err(LabError::Machine {
+                    sysctl: self.name.to_owned(),
+                    now: change.ours.clone(),
+                    by: by.to_string(),
+                    wanted: wanted.to_owned(),
+                });
+            }
+            // Those that held it died, and somebody has changed it since.
+            None if words(&now) != words(&change.ours) => change.original = now,
+            _ => {}
+        }
+        wanted.clone_into(&mut change.ours);
+        change.holders.insert(id.clone());
+        self.store(&change)?;
+        fs::write(&path, wanted).map_err(LabError::file("set", path))
     }
 
     fn release(&self, id: &LabId) -> Result<(), LabError> {
@@ -127,10 +193,10 @@ impl Shared<'_> {
             return self.store(&change);
         }
         if self
-            .read(ALLOWED)
+            .read(self.name)
             .is_ok_and(|now| words(&now) == words(&change.ours))
         {
-            let path = self.sysctls.join(ALLOWED);
+            let path = path_of(self.sysctls, self.name);
             fs::write(&path, &change.original).map_err(LabError::file("put back", path))?;
         }
         let file = self.file();
@@ -143,11 +209,11 @@ impl Shared<'_> {
     }
 
     fn file(&self) -> PathBuf {
-        self.directory.join(FILE)
+        file_of(self.directory, self.name)
     }
 
     fn read(&self, name: &str) -> std::io::Result<String> {
-        fs::read_to_string(self.sysctls.join(name)).map(|text| text.trim().to_owned())
+        fs::read_to_string(path_of(self.sysctls, name)).map(|text| text.trim().to_owned())
     }
 
     fn load(&self) -> Option<Change> {
@@ -195,6 +261,8 @@ mod tests {
 
     use super::*;
 
+    const BUDGET: &str = "net.core.netdev_budget";
+
     struct Machine {
         directory: tempfile::TempDir,
         labs: RefCell<BTreeSet<LabId>>,
@@ -203,8 +271,15 @@ mod tests {
     impl Machine {
         fn new(allowed: &str) -> Machine {
             let directory = tempfile::tempdir().unwrap();
-            fs::write(directory.path().join(ALLOWED), allowed).unwrap();
-            fs::write(directory.path().join(AVAILABLE), "reno bbr cubic\n").unwrap();
+            for (name, value) in [
+                (ALLOWED, allowed),
+                (AVAILABLE, "reno bbr cubic\n"),
+                (BUDGET, "300\n"),
+            ] {
+                let path = path_of(directory.path(), name);
+                fs::create_dir_all(path.parent().unwrap()).unwrap();
+                fs::write(path, value).unwrap();
+            }
             Machine {
                 directory,
                 labs: RefCell::default(),
@@ -220,20 +295,41 @@ mod tests {
         fn release(&self, id: &str) {
             let id: LabId = id.parse().unwrap();
             self.with(|s| s.release(&id).unwrap());
+            self.about(BUDGET, |s| {
+                if s.file().exists() {
+                    s.release(&id).unwrap();
+                }
+            });
             self.labs.borrow_mut().remove(&id);
         }
 
+        fn set_budget(&self, id: &str, value: &str) -> Result<(), String> {
+            let id: LabId = id.parse().unwrap();
+            self.labs.borrow_mut().insert(id.clone());
+            self.about(BUDGET, |s| s.change(&id, value))
+                .map_err(|e| e.to_string())
+        }
+
+        fn budget(&self) -> String {
+            self.about(BUDGET, |s| s.read(BUDGET).unwrap())
+        }
+
         fn with<T>(&self, act: impl Fn(&Shared<'_>) -> T) -> T {
+            self.about(ALLOWED, act)
+        }
+
+        fn about<T>(&self, name: &str, act: impl Fn(&Shared<'_>) -> T) -> T {
             let path = self.directory.path();
             act(&Shared {
                 directory: path,
                 sysctls: path,
+                name,
                 exists: &|id| self.labs.borrow().contains(id),
             })
         }
 
         fn now(&self) -> String {
-            fs::read_to_string(self.directory.path().join(ALLOWED))
+            fs::read_to_string(path_of(self.directory.path(), ALLOWED))
                 .unwrap()
                 .trim()
                 .to_owned()
@@ -250,14 +346,14 @@ mod tests {
         assert_eq!(machine.now(), "reno bbr cubic");
         machine.release("b");
         assert_eq!(machine.now(), "reno bbr");
-        assert!(!machine.directory.path().join(FILE).exists());
+        assert!(!file_of(machine.directory.path(), ALLOWED).exists());
     }
 
     #[test]
     fn what_is_allowed_already_is_not_touched() {
         let machine = Machine::new("reno bbr cubic\n");
         machine.allow("a", "cubic");
-        assert!(!machine.directory.path().join(FILE).exists());
+        assert!(!file_of(machine.directory.path(), ALLOWED).exists());
         machine.release("a");
         assert_eq!(machine.now(), "reno bbr cubic");
     }
@@ -266,7 +362,7 @@ mod tests {
     fn a_later_change_of_the_administrator_wins() {
         let machine = Machine::new("reno bbr\n");
         machine.allow("a", "cubic");
-        fs::write(machine.directory.path().join(ALLOWED), "reno\n").unwrap();
+        fs::write(path_of(machine.directory.path(), ALLOWED), "reno\n").unwrap();
         machine.release("a");
         assert_eq!(machine.now(), "reno");
     }
@@ -292,7 +388,39 @@ mod tests {
         machine.with(|s| s.store(&change).unwrap());
         machine.release("a");
         assert_eq!(machine.now(), "reno bbr");
-        assert!(!machine.directory.path().join(FILE).exists());
+        assert!(!file_of(machine.directory.path(), ALLOWED).exists());
+    }
+
+    #[test]
+    fn a_sysctl_of_the_machine_is_shared_by_those_who_want_the_same() {
+        let machine = Machine::new("reno\n");
+        machine.set_budget("a", "20").unwrap();
+        machine.set_budget("b", "20").unwrap();
+        let refused = machine.set_budget("c", "30").unwrap_err();
+        assert!(
+            refused.contains("by lab a") && refused.contains("down a"),
+            "{refused}"
+        );
+        machine.release("a");
+        machine.release("c");
+        assert_eq!(machine.budget(), "20");
+        machine.release("b");
+        assert_eq!(machine.budget(), "300");
+        assert!(!file_of(machine.directory.path(), BUDGET).exists());
+    }
+
+    #[test]
+    fn what_a_dead_lab_changed_is_put_back_by_the_next() {
+        let machine = Machine::new("reno\n");
+        machine.set_budget("dead", "20").unwrap();
+        machine.labs.borrow_mut().clear();
+        machine.set_budget("b", "30").unwrap();
+        machine.release("b");
+        assert_eq!(machine.budget(), "300");
+        machine.set_budget("c", "20").unwrap();
+        fs::write(path_of(machine.directory.path(), BUDGET), "500\n").unwrap();
+        machine.release("c");
+        assert_eq!(machine.budget(), "500");
     }
 
     #[test]

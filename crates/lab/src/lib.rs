@@ -19,6 +19,7 @@ pub mod fuzzing;
 mod host_sysctl;
 mod hosts;
 mod implementation;
+mod job;
 mod names;
 mod netns;
 mod road;
@@ -34,10 +35,11 @@ mod up;
 pub use down::{down, remove_left_behind};
 pub use error::LabError;
 pub use implementation::Implementation;
+pub use job::serve;
 pub use names::LabId;
 pub use scenario::{
-    Fault, HEALTHY, HostSpec, Icmp, Links, Nat, PerEnd, Road, RoadDirection, Scenario, Topology,
-    TunnelSpec, Way,
+    Cable, Fate, Fault, Findings, HEALTHY, HostSpec, Links, MachineSpec, Nat, PerEnd, Road,
+    RoadDirection, Scenario, Topology, TunnelSpec, Way,
 };
 pub use shipped::{find, scenarios};
 pub use state::{Address, DelayMeans, Lab, Network, Owner, Phase};

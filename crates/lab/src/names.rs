@@ -40,25 +40,25 @@ impl LabId {
         format!("ws-{self}-{host}")
     }
 
-    /// Tunnel interface of an end (0 = first, 1 = second): `wga1b20`. Unique on the whole machine, because userspace
+    /// Tunnel interface by its number (0 = first end, 1 = second): `wga1b20`. Unique on the whole machine, because userspace
     /// daemons of all namespaces share one directory of sockets.
-    pub fn tunnel_interface(&self, end: usize) -> String {
-        format!("wg{self}{end}")
+    pub fn tunnel_interface(&self, number: usize) -> String {
+        format!("wg{self}{number}")
     }
 
-    /// The UAPI socket of an end's daemon.
-    pub(crate) fn uapi_socket(&self, end: usize) -> PathBuf {
+    /// The UAPI socket of the daemon of a tunnel interface.
+    pub(crate) fn uapi_socket(&self, number: usize) -> PathBuf {
         PathBuf::from(format!(
             "/var/run/wireguard/{}.sock",
-            self.tunnel_interface(end)
+            self.tunnel_interface(number)
         ))
     }
 
     /// The socket for statistics, which wirespeed-device has.
-    pub(crate) fn statistics_socket(&self, end: usize) -> PathBuf {
+    pub(crate) fn statistics_socket(&self, number: usize) -> PathBuf {
         PathBuf::from(format!(
             "/run/wirespeed/{}.stats",
-            self.tunnel_interface(end)
+            self.tunnel_interface(number)
         ))
     }
 }

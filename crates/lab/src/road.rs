@@ -8,10 +8,12 @@
 //! - **MTU**: an MTU on the *route* by which the direction leaves. The cable itself stays as wide as it is, since a veth
 //!   drops what arrives larger than its own MTU, and the other direction arrives there.
 //! - **Loss**: nftables' random match where packets are forwarded to that cable.
+//! - **Policing of UDP, lost super-packets**: nftables too.
 //! - **MSS**: nftables lowers it in passing connections to what the route takes.
 //! - **ICMP**: the road's own errors are dropped on their way out, back to the sender.
 //! - **Delay**: what comes in by a cable is routed through a device that holds it, and comes back to be routed again. The
 //!   device is a looped veth pair with the kernel's netem, or a TUN with the emulator behind it (see [`crate::emulator`]).
+//! - **Packets that others overtake, that come twice, a road that gives up above a rate**: always the emulator.
 
 use std::fmt::Write as _;
 use std::process::Stdio;
@@ -20,13 +22,24 @@ use std::time::{Duration, Instant};
 
 use crate::command::Runner;
 use crate::hosts::set_sysctl;
-use crate::topology::{End, ROAD};
+use crate::topology::{End, Leg};
 use crate::units::{Queue, Rate};
 use crate::up::EmulatorCommand;
-use crate::{DelayMeans, Icmp, Lab, LabError, RoadDirection, Span, Way, emulator, netns, state};
+use crate::{
+    DelayMeans, Fate, Lab, LabError, Road, RoadDirection, Span, Way, emulator, netns, state,
+};
 
 /// Queue before a bottleneck for which the scenario gives none.
 const DEFAULT_QUEUE: Queue = Queue::Time(Duration::from_millis(20));
+
+/// How much longer a packet is held that others are to overtake, unless told.
+const REORDER_BY: Duration = Duration::from_millis(5);
+
+/// Bytes of UDP that may pass a policer at once: a few packets at least, as those of access networks let.
+const POLICER_BURST: u64 = 15_000;
+
+/// What `meta length` may count beside the packet, in bytes.
+const ETHERNET_HEADER: u32 = 14;
 
 /// How long the emulator may take to open its devices.
 const EMULATOR_WITHIN: Duration = Duration::from_secs(5);
@@ -34,6 +47,8 @@ const EMULATOR_WITHIN: Duration = Duration::from_secs(5);
 /// One direction with the names it needs.
 struct Lane {
     way: Way,
+    /// Namespace of the road.
+    road: &'static str,
     /// Cable by which it comes in, which is also the one back to its senders.
     from: End,
     /// Cable by which it leaves.
@@ -44,12 +59,12 @@ struct Lane {
     table: u32,
 }
 
-fn lanes(lab: &Lab) -> [Lane; 2] {
-    let [first, second] = lab.scenario.topology.ends();
-    let road = &lab.scenario.road;
+fn lanes(leg: &Leg, road: &Road) -> [Lane; 2] {
+    let [first, second] = leg.ends;
     [
         Lane {
             way: road.way(RoadDirection::Up),
+            road: leg.road,
             from: first,
             to: second,
             device: "delayup",
@@ -57,6 +72,7 @@ fn lanes(lab: &Lab) -> [Lane; 2] {
         },
         Lane {
             way: road.way(RoadDirection::Down),
+            road: leg.road,
             from: second,
             to: first,
             device: "delaydown",
@@ -65,30 +81,34 @@ fn lanes(lab: &Lab) -> [Lane; 2] {
     ]
 }
 
-/// Gives the road its properties.
+/// Gives the roads their properties.
 pub(crate) fn shape(
     runner: &Runner,
     lab: &mut Lab,
     emulator: &EmulatorCommand,
 ) -> Result<(), LabError> {
-    let lanes = lanes(lab);
-    for lane in &lanes {
-        if let Some(rate) = lane.way.rate {
-            limit_rate(runner, lane, rate)?;
+    for (number, leg) in lab.scenario.topology.legs().iter().enumerate() {
+        let road = lab.scenario.road_of(number);
+        let lanes = lanes(leg, &road);
+        for lane in &lanes {
+            if let Some(rate) = lane.way.rate {
+                limit_rate(runner, lane, rate)?;
+            }
+            if let Some(mtu) = lane.way.mtu {
+                let line = format!(
+                    "route replace {} dev {} proto kernel scope link src {} mtu {}",
+                    lane.to.road_network,
+                    lane.to.host,
+                    lane.to.road_gateway,
+                    mtu.bytes()
+                );
+                runner.ip("narrow the road's MTU", lane.road, &line)?;
+            }
         }
-        if let Some(mtu) = lane.way.mtu {
-            let line = format!(
-                "route replace {} dev {} proto kernel scope link src {} mtu {}",
-                lane.to.road_network,
-                lane.to.host,
-                lane.to.road_gateway,
-                mtu.bytes()
-            );
-            runner.ip("narrow the road's MTU", ROAD, &line)?;
-        }
+        filter(runner, lab, &road, &lanes)?;
+        delay(runner, lab, &lanes, emulator)?;
     }
-    filter(runner, lab, &lanes)?;
-    delay(runner, lab, &lanes, emulator)
+    Ok(())
 }
 
 fn limit_rate(runner: &Runner, lane: &Lane, rate: Rate) -> Result<(), LabError> {
@@ -99,7 +119,7 @@ fn limit_rate(runner: &Runner, lane: &Lane, rate: Rate) -> Result<(), LabError> 
         lane.to.host,
         burst(rate)
     );
-    runner.tc("limit the road's rate", ROAD, &line)?;
+    runner.tc("limit the road's rate", lane.road, &line)?;
     Ok(())
 }
 
@@ -109,8 +129,8 @@ fn burst(rate: Rate) -> u64 {
     (rate.bits_per_second() / 8 / 500).max(3028)
 }
 
-/// Loss, lost ICMP errors and address translation, as one nftables file.
-fn filter(runner: &Runner, lab: &Lab, lanes: &[Lane; 2]) -> Result<(), LabError> {
+/// Loss, policing, lost ICMP errors and address translation, as one nftables file.
+fn filter(runner: &Runner, lab: &Lab, road: &Road, lanes: &[Lane; 2]) -> Result<(), LabError> {
     let mut forward = String::new();
     let mut output = String::new();
     for lane in lanes {
@@ -122,7 +142,28 @@ fn filter(runner: &Runner, lab: &Lab, lanes: &[Lane; 2]) -> Result<(), LabError>
                 loss.per_million()
             );
         }
-        if lane.way.icmp == Some(Icmp::Drop) {
+        if let Some(rate) = lane.way.udp_rate {
+            let bytes = rate.bits_per_second() / 8;
+            let port = lane
+                .way
+                .udp_port
+                .map_or_else(String::new, |port| format!("udp dport {port} "));
+            let _ = writeln!(
+                forward,
+                "oifname \"{}\" meta l4proto udp {port}limit rate over {bytes} bytes/second burst {} bytes counter drop",
+                lane.to.host,
+                burst(rate).max(POLICER_BURST)
+            );
+        }
+        if lane.way.super_packets == Some(Fate::Drop) {
+            let _ = writeln!(
+                forward,
+                "iifname \"{}\" meta l4proto udp meta length > {} counter drop",
+                lane.from.host,
+                lab.scenario.links.mtu.bytes() + ETHERNET_HEADER
+            );
+        }
+        if lane.way.icmp == Some(Fate::Drop) {
             let back = lane.from.host;
             let _ = writeln!(
                 output,
@@ -130,7 +171,7 @@ fn filter(runner: &Runner, lab: &Lab, lanes: &[Lane; 2]) -> Result<(), LabError>
             );
         }
     }
-    if lab.scenario.road.clamp_mss {
+    if road.clamp_mss {
         forward.push_str("tcp flags syn tcp option maxseg size set rt mtu\n");
     }
     let mut text = String::new();
@@ -141,14 +182,14 @@ fn filter(runner: &Runner, lab: &Lab, lanes: &[Lane; 2]) -> Result<(), LabError>
              chain output {{ type filter hook output priority 0;\n{output}}}\n}}\n"
         );
     }
-    if lab.scenario.road.nat.is_some() {
+    if road.nat.is_some() {
         // What passes a delay device is routed twice; only the pass nearer the second end is tracked.
         let [up, down] = lanes;
         let mut raw = String::new();
-        if up.way.delay.is_some() {
+        if up.way.needs_device() {
             let _ = writeln!(raw, "iifname \"{}\" notrack", up.from.host);
         }
-        if down.way.delay.is_some() {
+        if down.way.needs_device() {
             let _ = writeln!(raw, "iifname \"{}\" notrack", down.device);
         }
         let _ = write!(
@@ -163,20 +204,20 @@ fn filter(runner: &Runner, lab: &Lab, lanes: &[Lane; 2]) -> Result<(), LabError>
     }
     runner.exec(
         "set up the road's packet filter",
-        ROAD,
+        lanes[0].road,
         &["nft", "-f", "-"],
         Some(&text),
     )?;
-    if let Some(nat) = lab.scenario.road.nat {
+    if let Some(nat) = road.nat {
         let seconds = nat.udp_timeout.duration().as_secs().to_string();
-        netns::inside(&netns::path(&lab.id.namespace(ROAD)), || {
+        netns::inside(&netns::path(&lab.id.namespace(lanes[0].road)), || {
             for name in [
                 "nf_conntrack_udp_timeout",
                 "nf_conntrack_udp_timeout_stream",
             ] {
                 set_sysctl(&format!("net.netfilter.{name}"), &seconds).map_err(|why| {
                     LabError::Setting {
-                        host: ROAD.to_owned(),
+                        host: lanes[0].road.to_owned(),
                         why,
                     }
                 })?;
@@ -193,73 +234,62 @@ fn delay(
     lanes: &[Lane; 2],
     emulator: &EmulatorCommand,
 ) -> Result<(), LabError> {
-    let delayed: Vec<(&Lane, Duration)> = lanes
+    let delayed: Vec<&Lane> = lanes
         .iter()
-        .filter_map(|lane| {
-            Some((
-                lane,
-                lane.way
-                    .delay
-                    .map(Span::duration)
-                    .filter(|d| !d.is_zero())?,
-            ))
-        })
+        .filter(|lane| lane.way.needs_device())
         .collect();
-    if delayed.is_empty() {
+    let Some(road) = delayed.first().map(|lane| lane.road) else {
         return Ok(());
-    }
-    if has_netem(runner) {
-        lab.delay = DelayMeans::Netem;
-        for (lane, delay) in &delayed {
-            netem(runner, lane, *delay)?;
-        }
-    } else {
+    };
+    if delayed.iter().any(|lane| lane.way.needs_emulator()) || !has_netem(runner, road) {
         lab.delay = DelayMeans::Emulator;
-        start_emulator(runner, lab, &delayed, emulator)?;
+        start_emulator(runner, lab, road, &delayed, emulator)?;
+    } else {
+        if lab.delay == DelayMeans::None {
+            lab.delay = DelayMeans::Netem;
+        }
+        for lane in &delayed {
+            netem(runner, lane)?;
+        }
     }
-    for (lane, _) in &delayed {
+    for lane in &delayed {
         let step = "route the road through its delay";
-        runner.ip(
-            step,
-            ROAD,
-            &format!("route add default dev {} table {}", lane.device, lane.table),
-        )?;
-        runner.ip(
-            step,
-            ROAD,
-            &format!(
-                "rule add pref {0} iif {1} lookup {0}",
-                lane.table, lane.from.host
-            ),
-        )?;
+        let through = format!("route add default dev {} table {}", lane.device, lane.table);
+        runner.ip(step, road, &through)?;
+        let rule = format!(
+            "rule add pref {0} iif {1} lookup {0}",
+            lane.table, lane.from.host
+        );
+        runner.ip(step, road, &rule)?;
     }
     Ok(())
 }
 
 /// Has the kernel netem? Found out by trying, on the road's own loopback.
-fn has_netem(runner: &Runner) -> bool {
+fn has_netem(runner: &Runner, road: &str) -> bool {
     let step = "try netem";
     runner
-        .tc(step, ROAD, "qdisc add dev lo root netem delay 1ms")
+        .tc(step, road, "qdisc add dev lo root netem delay 1ms")
         .is_ok()
-        && runner.tc(step, ROAD, "qdisc del dev lo root").is_ok()
+        && runner.tc(step, road, "qdisc del dev lo root").is_ok()
 }
 
 /// A veth pair inside the road: what is sent into one end comes out of the other, later. Both ends have the same
 /// hardware address and no ARP, so every packet is for the other end.
-fn netem(runner: &Runner, lane: &Lane, delay: Duration) -> Result<(), LabError> {
+fn netem(runner: &Runner, lane: &Lane) -> Result<(), LabError> {
     let step = "delay the road with netem";
     let device = lane.device;
+    let delay = lane.way.delay.map(Span::duration).unwrap_or_default();
     let back = format!("{device}-out");
     runner.ip(
         step,
-        ROAD,
+        lane.road,
         &format!("link add {device} type veth peer name {back}"),
     )?;
     for interface in [device, &back] {
         runner.ip(
             step,
-            ROAD,
+            lane.road,
             &format!("link set {interface} address 02:00:00:00:00:01 arp off mtu 65535 up"),
         )?;
     }
@@ -268,28 +298,29 @@ fn netem(runner: &Runner, lane: &Lane, delay: Duration) -> Result<(), LabError> 
         "qdisc replace dev {device} root netem delay {}us limit {packets}",
         delay.as_micros()
     );
-    runner.tc(step, ROAD, &line)?;
+    runner.tc(step, lane.road, &line)?;
     Ok(())
 }
 
 fn start_emulator(
     runner: &Runner,
     lab: &Lab,
-    delayed: &[(&Lane, Duration)],
+    road: &str,
+    delayed: &[&Lane],
     emulator: &EmulatorCommand,
 ) -> Result<(), LabError> {
     let failed = |why: String| LabError::Emulator(why);
-    let log_path = state::log_of(&lab.id, "emulator");
+    let log_path = state::log_of(&lab.id, &emulator_log(road));
     let log = std::fs::File::create(&log_path).map_err(LabError::file("create", &log_path))?;
     let program = emulator.program.to_string_lossy();
     let mut line: Vec<&str> = vec![&program];
     line.extend(emulator.arguments.iter().map(String::as_str));
-    let delays: Vec<String> = delayed
+    let directions: Vec<String> = delayed
         .iter()
-        .map(|(lane, delay)| format!("{}:{}us", lane.device, delay.as_micros()))
+        .map(|lane| direction(lane).to_string())
         .collect();
-    line.extend(delays.iter().map(String::as_str));
-    let mut command = runner.in_host(ROAD, &line);
+    line.extend(directions.iter().map(String::as_str));
+    let mut command = runner.in_host(road, &line);
     command
         .stdin(Stdio::null())
         .stdout(Stdio::null())
@@ -314,4 +345,25 @@ fn start_emulator(
         }
         thread::sleep(Duration::from_millis(2));
     }
+}
+
+/// What the emulator does with the packets of a lane.
+fn direction(lane: &Lane) -> emulator::Direction {
+    let way = lane.way;
+    let share = |loss: Option<crate::Loss>| loss.map_or(0, crate::Loss::per_million);
+    let time = |span: Option<Span>| span.map(Span::duration);
+    emulator::Direction {
+        name: lane.device.to_owned(),
+        delay: time(way.delay).unwrap_or_default(),
+        reorder: share(way.reorder),
+        reorder_by: time(way.reorder_by).unwrap_or(REORDER_BY),
+        duplicate: share(way.duplicate),
+        duplicate_by: time(way.duplicate_by).unwrap_or_default(),
+        collapse_above: way.collapse_above.map(crate::Rate::bits_per_second),
+    }
+}
+
+/// Name of what the emulator of a road says.
+pub(crate) fn emulator_log(road: &str) -> String {
+    format!("emulator-{road}")
 }

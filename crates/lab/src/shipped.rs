@@ -5,38 +5,20 @@ use std::sync::LazyLock;
 
 use crate::{LabError, Scenario};
 
-/// File name and text of each.
-macro_rules! files {
-    ($($name:literal),* $(,)?) => {
-        [$(($name, include_str!(concat!("../scenarios/", $name, ".toml")))),*]
-    };
-}
-
-const FILES: [(&str, &str); 14] = files![
-    "healthy",
-    "healthy-site",
-    "mtu-exceeds-path",
-    "mtu-below-path",
-    "icmp-black-hole",
-    "socket-overflow",
-    "congestion-control",
-    "bufferbloat",
-    "path-slow",
-    "cpu-saturated",
-    "one-core-bound",
-    "nat-timeout",
-    "allowed-ips-overlap",
-    "demo",
-];
+/// File name and text of each, from the folder `scenarios` (see `build.rs`).
+const FILES: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/scenarios.rs"));
 
 static SCENARIOS: LazyLock<Vec<Scenario>> = LazyLock::new(|| {
-    FILES
+    let mut all: Vec<Scenario> = FILES
         .iter()
         .map(|(name, text)| match Scenario::parse(text, name) {
             Ok(scenario) => scenario,
             Err(e) => unreachable!("a test reads every shipped scenario: {e}"),
         })
-        .collect()
+        .collect();
+    // What is healthy first, what has most wrong with it last.
+    all.sort_by_key(|scenario| scenario.finding.codes().len());
+    all
 });
 
 /// Every scenario inside the program.
@@ -69,7 +51,7 @@ mod tests {
 
     #[test]
     fn every_shipped_scenario_reads_and_bears_the_name_of_its_file() {
-        for (name, text) in FILES {
+        for (name, text) in FILES.iter().copied() {
             let scenario = Scenario::parse(text, name).unwrap();
             assert_eq!(scenario.name, name);
         }

@@ -13,6 +13,9 @@ use crate::{Host, LabError, LabId, Scenario};
 /// Where the files are. `/run` does not outlive a reboot, and neither do namespaces.
 pub(crate) const DIRECTORY: &str = "/run/wirespeed/lab";
 
+/// Numbers of a hub's tunnel interfaces.
+const HUB_INTERFACES: [usize; 2] = [2, 3];
+
 /// Format of the file.
 const SCHEMA: u32 = 1;
 
@@ -107,6 +110,7 @@ fn start_of(pid: u32) -> Option<u64> {
 
 impl Lab {
     pub(crate) fn new(id: &LabId, scenario: &Scenario) -> Lab {
+        let legs = scenario.topology.legs();
         let ends = scenario.topology.ends();
         let hosts = scenario
             .topology
@@ -114,13 +118,19 @@ impl Lab {
             .iter()
             .map(|&name| {
                 let end = ends.iter().position(|e| e.host == name);
+                let on_road = legs
+                    .iter()
+                    .flat_map(|leg| leg.ends)
+                    .find(|e| e.host == name);
                 let site = ends.iter().filter_map(|e| e.site).find(|s| s.host == name);
+                let is_hub = end.is_none() && on_road.is_some();
                 Host {
                     name: name.to_owned(),
                     namespace: id.namespace(name),
                     tunnel_interface: end.map(|e| id.tunnel_interface(e)),
-                    road_address: end.map(|e| ends[e].road_address),
-                    tunnel_address: end.map(|e| ends[e].tunnel_address),
+                    hub_interfaces: is_hub.then(|| HUB_INTERFACES.map(|n| id.tunnel_interface(n))),
+                    road_address: on_road.map(|e| e.road_address),
+                    tunnel_address: on_road.map(|e| e.tunnel_address),
                     site_address: site
                         .map(|s| s.host_address)
                         .or_else(|| end.and_then(|e| ends[e].site).map(|s| s.gateway_address)),
@@ -173,6 +183,11 @@ impl Lab {
             (Some(first), Some(second)) => [first, second],
             _ => unreachable!("every topology has two ends, and a file without them is not read"),
         }
+    }
+
+    /// The host between the ends, where there is one.
+    pub fn hub(&self) -> Option<&Host> {
+        self.hosts.iter().find(|h| h.hub_interfaces.is_some())
     }
 
     /// Every address of the lab.

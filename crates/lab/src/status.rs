@@ -11,7 +11,7 @@ use std::os::unix::process::CommandExt;
 use serde::Serialize;
 
 use crate::command::Runner;
-use crate::{DelayMeans, Host, Lab, LabError, LabId, emulator, netns, state};
+use crate::{DelayMeans, Host, Lab, LabError, LabId, emulator, netns, road, state};
 
 /// A lab and how it is now.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -71,26 +71,29 @@ pub fn status(id: &LabId) -> Result<LabStatus, LabError> {
             notes.push(format!("{} has no namespace (any more)", host.host.name));
         }
     }
+    let legs = lab.scenario.topology.legs();
     if lab.implementation.as_deref().is_some_and(|i| i != "kernel") {
-        for end in [0, 1] {
-            if UnixStream::connect(id.uapi_socket(end)).is_err() {
+        for number in legs.iter().flat_map(|leg| leg.interfaces) {
+            if UnixStream::connect(id.uapi_socket(number)).is_err() {
                 notes.push(format!(
                     "the daemon of {} does not answer",
-                    id.tunnel_interface(end)
+                    id.tunnel_interface(number)
                 ));
             }
         }
     }
     if lab.delay == DelayMeans::Emulator {
-        notes.extend(emulator_says(id));
+        for leg in &legs {
+            notes.extend(emulator_says(id, leg.road));
+        }
     }
     Ok(LabStatus { lab, hosts, notes })
 }
 
 /// The last that the road emulator said of each of its devices; its lines count up.
-fn emulator_says(id: &LabId) -> Vec<String> {
+fn emulator_says(id: &LabId, road: &str) -> Vec<String> {
     let mut text = Vec::new();
-    let file = File::open(state::log_of(id, "emulator"));
+    let file = File::open(state::log_of(id, &road::emulator_log(road)));
     if let Ok(mut file) = file {
         let length = file.metadata().map_or(0, |meta| meta.len());
         let _ = file.seek(SeekFrom::Start(length.saturating_sub(LOG_TAIL)));
@@ -102,7 +105,7 @@ fn emulator_says(id: &LabId) -> Vec<String> {
         .filter(|l| *l != emulator::READY)
     {
         let device = line.split(':').next().unwrap_or_default();
-        last.insert(device.to_owned(), format!("road emulator: {line}"));
+        last.insert(device.to_owned(), format!("{road} emulator: {line}"));
     }
     last.into_values().collect()
 }

@@ -1,6 +1,8 @@
 //! The tunnel: who carries it, its keys and peers, and the faults made in it.
 
+use std::fmt::Write as _;
 use std::fs::{self, File};
+use std::net::Ipv4Addr;
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
@@ -10,6 +12,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use base64::Engine;
+use base64::prelude::BASE64_STANDARD as BASE64;
 use wirespeed_settings::Setting;
 
 use crate::command::Runner;
@@ -20,10 +24,42 @@ use crate::{Implementation, Lab, LabError, netns, state};
 /// Port of both ends.
 const PORT: u16 = 51820;
 
+/// Port of both ends of a tunnel that goes through another one, which has the usual one.
+const INNER_PORT: u16 = 51821;
+
+/// The two ends of a tunnel around the tunnel: numbers of the interfaces, and addresses.
+const OUTER_INTERFACES: [usize; 2] = [4, 5];
+const OUTER_ADDRESSES: [Ipv4Addr; 2] = [Ipv4Addr::new(10, 8, 0, 1), Ipv4Addr::new(10, 8, 0, 2)];
+
 /// How long a daemon may take to open its UAPI socket.
 const DAEMON_WITHIN: Duration = Duration::from_secs(5);
 
-/// Brings both ends of the tunnel up.
+/// A tunnel to be made: what each of its two ends is and knows of the other.
+struct Pair {
+    ends: [PairEnd; 2],
+    port: u16,
+    /// Seconds, of the first end.
+    keepalive: u16,
+    /// The second end can't know where the first one is.
+    hidden: bool,
+    idle_peers: u16,
+}
+
+/// One end of a tunnel to be made.
+struct PairEnd {
+    host: &'static str,
+    /// Number of its interface.
+    interface: usize,
+    address: Ipv4Addr,
+    /// Where the other finds it.
+    endpoint: Ipv4Addr,
+    mtu: u32,
+    /// What can be reached through it, beside itself.
+    beyond: Option<&'static str>,
+    socket_buffer: u32,
+}
+
+/// Brings both ends of every tunnel up.
 pub(crate) fn build(
     runner: &Runner,
     lab: &mut Lab,
@@ -31,13 +67,64 @@ pub(crate) fn build(
 ) -> Result<(), LabError> {
     let (name, carrier) = choose(runner, lab, wanted)?;
     lab.implementation = Some(name);
+    let spec = &lab.scenario.tunnel;
+    for (number, leg) in lab.scenario.topology.legs().iter().enumerate() {
+        let end = |i: usize, around: bool| PairEnd {
+            host: leg.ends[i].host,
+            interface: if around {
+                OUTER_INTERFACES[i]
+            } else {
+                leg.interfaces[i]
+            },
+            address: if around {
+                OUTER_ADDRESSES[i]
+            } else {
+                leg.ends[i].tunnel_address
+            },
+            endpoint: match spec.inside {
+                Some(_) if !around => OUTER_ADDRESSES[i],
+                _ => leg.ends[i].road_address,
+            },
+            mtu: match spec.inside {
+                Some(mtu) if around => mtu.bytes(),
+                _ => spec.mtu.of(i).bytes(),
+            },
+            beyond: leg.ends[i].beyond.filter(|_| !around),
+            socket_buffer: spec.socket_buffer.of(i),
+        };
+        if spec.inside.is_some() {
+            let around = Pair {
+                ends: [end(0, true), end(1, true)],
+                port: PORT,
+                keepalive: 0,
+                hidden: false,
+                idle_peers: 0,
+            };
+            join(runner, lab, &carrier, &around)?;
+        }
+        let pair = Pair {
+            ends: [end(0, false), end(1, false)],
+            port: if spec.inside.is_some() {
+                INNER_PORT
+            } else {
+                PORT
+            },
+            keepalive: spec.keepalive,
+            hidden: lab.scenario.road_of(number).nat.is_some(),
+            idle_peers: spec.idle_peers,
+        };
+        join(runner, lab, &carrier, &pair)?;
+    }
+    crate::hosts::set_offloads(runner, lab, true)
+}
+
+/// Makes a tunnel.
+fn join(runner: &Runner, lab: &Lab, carrier: &Carrier, pair: &Pair) -> Result<(), LabError> {
     let private: [String; 2] = [generate_key(runner)?, generate_key(runner)?];
-    let ends = lab.scenario.topology.ends();
-    let spec = lab.scenario.tunnel.clone();
-    for (i, end) in ends.iter().enumerate() {
-        let interface = lab.id.tunnel_interface(i);
-        let other = &ends[1 - i];
-        match &carrier {
+    for (i, end) in pair.ends.iter().enumerate() {
+        let interface = lab.id.tunnel_interface(end.interface);
+        let other = &pair.ends[1 - i];
+        match carrier {
             Carrier::Kernel => {
                 runner.ip(
                     "make the tunnel",
@@ -46,25 +133,29 @@ pub(crate) fn build(
                 )?;
             }
             Carrier::Daemon { program, arguments } => {
-                start(runner, lab, i, end.host, program, arguments)?;
+                start(runner, lab, end.interface, end.host, program, arguments)?;
             }
         }
         let step = format!("configure the tunnel on {}", end.host);
-        let mut allowed = format!("{}/32", other.tunnel_address);
-        if let Some(site) = other.site {
-            allowed = format!("{allowed}, {}", site.network);
+        let mut allowed = format!("{}/32", other.address);
+        if let Some(beyond) = other.beyond {
+            allowed = format!("{allowed}, {beyond}");
         }
+        let port = pair.port;
         let mut text = format!(
-            "[Interface]\nPrivateKey = {}\nListenPort = {PORT}\n[Peer]\nPublicKey = {}\nAllowedIPs = {allowed}\n",
+            "[Interface]\nPrivateKey = {}\nListenPort = {port}\n[Peer]\nPublicKey = {}\nAllowedIPs = {allowed}\n",
             private[i],
             public_key(runner, &private[1 - i])?
         );
         // Behind a translating road the first end's address is only known once it has called.
-        if i == 0 || lab.scenario.road.nat.is_none() {
-            text = format!("{text}Endpoint = {}:{PORT}\n", other.road_address);
+        if i == 0 || !pair.hidden {
+            text = format!("{text}Endpoint = {}:{port}\n", other.endpoint);
         }
-        if i == 0 && spec.keepalive > 0 {
-            text = format!("{text}PersistentKeepalive = {}\n", spec.keepalive);
+        if i == 0 && pair.keepalive > 0 {
+            text = format!("{text}PersistentKeepalive = {}\n", pair.keepalive);
+        }
+        if i == 1 {
+            text.push_str(&idle_peers(pair.idle_peers));
         }
         runner.exec(
             &step,
@@ -72,29 +163,41 @@ pub(crate) fn build(
             &["wg", "setconf", &interface, "/dev/stdin"],
             Some(&text),
         )?;
-        let mtu = spec.mtu.of(i).bytes();
         runner.ip(
             &step,
             end.host,
-            &format!("addr add {}/24 dev {interface}", end.tunnel_address),
+            &format!("addr add {}/24 dev {interface}", end.address),
         )?;
         runner.ip(
             &step,
             end.host,
-            &format!("link set {interface} mtu {mtu} up"),
+            &format!("link set {interface} mtu {} up", end.mtu),
         )?;
-        if let Some(site) = other.site {
+        if let Some(beyond) = other.beyond {
             runner.ip(
                 &step,
                 end.host,
-                &format!("route add {} dev {interface}", site.network),
+                &format!("route add {beyond} dev {interface}"),
             )?;
         }
-        if carrier != Carrier::Kernel {
-            size_socket(lab, end.host, &interface, spec.socket_buffer.of(i))?;
+        if *carrier != Carrier::Kernel {
+            size_socket(lab, end.host, &interface, end.socket_buffer)?;
         }
     }
     Ok(())
+}
+
+/// Peers with keys that nobody has, each with an address of its own.
+fn idle_peers(count: u16) -> String {
+    (0..count).fold(String::new(), |mut text, number| {
+        let key = BASE64.encode(rand::random::<[u8; 32]>());
+        let [high, low] = number.to_be_bytes();
+        let _ = write!(
+            text,
+            "[Peer]\nPublicKey = {key}\nAllowedIPs = 10.10.{high}.{low}/32\n"
+        );
+        text
+    })
 }
 
 /// Gives the first end a second peer that takes over the real one's allowed IPs.
@@ -124,16 +227,16 @@ pub(crate) fn steal_allowed_ips(runner: &Runner, lab: &Lab) -> Result<(), LabErr
     Ok(())
 }
 
-/// Starts the daemon of one end and waits until it answers.
+/// Starts the daemon of a tunnel interface and waits until it answers.
 fn start(
     runner: &Runner,
     lab: &Lab,
-    end: usize,
+    number: usize,
     host: &str,
     program: &Path,
     arguments: &[&str],
 ) -> Result<(), LabError> {
-    let interface = lab.id.tunnel_interface(end);
+    let interface = lab.id.tunnel_interface(number);
     let program_text = program.to_string_lossy();
     let failed = |why: String| LabError::Daemon {
         host: host.to_owned(),
@@ -161,7 +264,7 @@ fn start(
         .env("LOG_LEVEL", "error");
     command.stdin(Stdio::null()).stdout(log).stderr(errors);
     let daemon = spawn_daemon(command).map_err(|e| failed(format!("could not be started: {e}")))?;
-    let socket = lab.id.uapi_socket(end);
+    let socket = lab.id.uapi_socket(number);
     let began = Instant::now();
     while UnixStream::connect(&socket).is_err() {
         let said = || {

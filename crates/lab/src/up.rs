@@ -1,7 +1,6 @@
 //! Bringing a lab up, step by step; whatever fails takes everything down again.
 
 use std::path::{Path, PathBuf};
-use std::process::Stdio;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -10,7 +9,7 @@ use std::time::{Duration, Instant};
 use crate::command::Runner;
 use crate::implementation::in_path;
 use crate::{
-    Implementation, Lab, LabError, LabId, Phase, Scenario, Topology, host_sysctl, hosts, road,
+    Implementation, Lab, LabError, LabId, Phase, Scenario, Topology, host_sysctl, hosts, job, road,
     state, tunnel,
 };
 
@@ -49,7 +48,7 @@ pub struct UpOptions {
 /// Is told each step as it begins.
 pub type Progress = Arc<dyn Fn(&str) + Send + Sync>;
 
-/// A command line whose program calls [`crate::emulator::run`] with the arguments that follow.
+/// A command line whose program calls [`crate::serve`] with the arguments that follow.
 #[derive(Debug, Clone)]
 pub struct EmulatorCommand {
     /// The program.
@@ -119,6 +118,7 @@ fn build(lab: &mut Lab, options: &UpOptions) -> Result<(), LabError> {
         }
     };
     step("hosts")?;
+    host_sysctl::change(&lab.id, &lab.scenario.machine.sysctls)?;
     let notes = host_sysctl::allow(&lab.id, &hosts::congestion_controls(lab))?;
     lab.notes.extend(notes);
     hosts::make(&runner, lab)?;
@@ -126,17 +126,14 @@ fn build(lab: &mut Lab, options: &UpOptions) -> Result<(), LabError> {
     hosts::connect(&runner, lab)?;
     step("road")?;
     road::shape(&runner, lab, &options.emulator)?;
-    let [first, second] = lab.scenario.topology.ends();
-    wait_for_traffic(
-        &runner,
-        lab,
-        options,
-        "the road",
-        first.host,
-        &second.road_address.to_string(),
-    )?;
+    for leg in lab.scenario.topology.legs() {
+        let [from, to] = leg.ends;
+        let to = to.road_address.to_string();
+        wait_for_traffic(&runner, lab, options, "the road", from.host, &to)?;
+    }
     step("tunnel")?;
     tunnel::build(&runner, lab, options.tunnel.as_ref())?;
+    let [first, second] = lab.scenario.topology.ends();
     if !lab.scenario.fault.tunnel_never_works {
         step("first handshake")?;
         let (from, to) = match (lab.scenario.topology, first.site, second.site) {
@@ -149,17 +146,10 @@ fn build(lab: &mut Lab, options: &UpOptions) -> Result<(), LabError> {
         step("fault: the same allowed IPs twice")?;
         tunnel::steal_allowed_ips(&runner, lab)?;
     }
-    for _ in 0..lab.scenario.fault.busy_jobs {
-        step("fault: other work for the processor")?;
-        // Ends with the namespace, like everything in it.
-        let mut job = runner.in_host(second.host, &["sha256sum", "/dev/zero"]);
-        job.stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .stderr(Stdio::null());
-        tunnel::spawn_daemon(job).map_err(|e| LabError::Setting {
-            host: second.host.to_owned(),
-            why: format!("sha256sum could not be started: {e}"),
-        })?;
+    hosts::fill_connection_tables(lab)?;
+    for job in job::all(lab) {
+        step(&format!("fault: {}", job.what))?;
+        job.start(&runner, &options.emulator)?;
     }
     if let Some(idle) = lab.scenario.fault.idle {
         step(&format!("fault: {idle} of silence"))?;

@@ -61,10 +61,13 @@ fn left_of(id: &LabId) -> Vec<String> {
             ));
         }
     }
-    if let Ok(text) = fs::read_to_string("/run/wirespeed/lab/host-sysctls.json")
-        && text.contains(&format!("\"{id}\""))
-    {
-        left.push("its share in the host's sysctls".to_owned());
+    for file in names("/run/wirespeed/lab") {
+        if file.starts_with("host-sysctl")
+            && fs::read_to_string(format!("/run/wirespeed/lab/{file}"))
+                .is_ok_and(|text| text.contains(&format!("\"{id}\"")))
+        {
+            left.push(format!("its share in {file}"));
+        }
     }
     left
 }

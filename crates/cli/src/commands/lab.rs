@@ -3,9 +3,7 @@
 use std::sync::Arc;
 
 use clap::{Args, Subcommand};
-use wirespeed_lab::{
-    HEALTHY, Host, Implementation, Lab, LabError, LabId, LabStatus, Phase, UpOptions,
-};
+use wirespeed_lab::{Host, Implementation, Lab, LabError, LabId, LabStatus, Phase, UpOptions};
 use wirespeed_report::{Look, sheet};
 
 use crate::exit::Exit;
@@ -270,11 +268,7 @@ fn ready(lab: &Lab, look: &Look) -> String {
     for note in &lab.notes {
         out.push_str(&look.hanging("  note  ", 8, note));
     }
-    let expected = if lab.scenario.finding == HEALTHY {
-        "should find nothing".to_owned()
-    } else {
-        format!("should find {}", lab.scenario.finding)
-    };
+    let expected = format!("should find {}", lab.scenario.finding);
     let mut doctor = vec!["doctor", "--far"];
     let far = format!("netns:{}", second.namespace);
     doctor.push(&far);
@@ -317,8 +311,8 @@ fn state(status: &LabStatus, look: &Look) -> String {
     out
 }
 
-/// `wirespeed lab-emulator`: the road emulator, started by `lab up`.
+/// `wirespeed lab-emulator`: the road emulator and other jobs of a lab, started by `lab up`.
 pub(crate) fn emulate(arguments: &[String]) -> Result<Exit, Failure> {
-    wirespeed_lab::emulator::run(arguments).map_err(|error: LabError| Failure::from(error))?;
+    wirespeed_lab::serve(arguments).map_err(|error: LabError| Failure::from(error))?;
     Ok(Exit::Done)
 }

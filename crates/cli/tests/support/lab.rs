@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::process::{Command, Output};
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use serde_json::Value;
 
@@ -15,20 +16,17 @@ pub(crate) struct Lab {
 
 impl Lab {
     pub(crate) fn up(scenario: &str) -> Self {
-        Self::over(scenario, None)
-    }
-
-    /// The same over a tunnel implementation, instead of what the scenario or the lab would choose.
-    pub(crate) fn over(scenario: &str, implementation: Option<&str>) -> Self {
-        let id = format!("t{:05x}", std::process::id() & 0xf_ffff);
+        static MADE: AtomicU32 = AtomicU32::new(0);
+        let made = MADE.fetch_add(1, Ordering::Relaxed);
+        // Of a lab's name eight letters fit: the process, and which of its labs.
+        let id = format!("t{:05x}{:02x}", std::process::id() & 0xf_ffff, made & 0xff);
         let mut lab = Self {
             id,
             implementation: String::new(),
-            site: scenario.contains("site"),
+            site: false,
         };
         let output = wirespeed()
             .args(["lab", "up", scenario, "--json", "--name", &lab.id])
-            .args(implementation.map(|name| format!("--tunnel={name}")))
             .output()
             .expect("wirespeed runs");
         assert!(
@@ -36,9 +34,10 @@ impl Lab {
             "lab up {scenario}: {}",
             String::from_utf8_lossy(&output.stderr)
         );
-        let made: Value = serde_json::from_slice(&output.stdout).expect("lab up prints JSON");
-        let carried_by = made["implementation"].as_str().unwrap_or_default();
+        let lab_made: Value = serde_json::from_slice(&output.stdout).expect("lab up prints JSON");
+        let carried_by = lab_made["implementation"].as_str().unwrap_or_default();
         carried_by.clone_into(&mut lab.implementation);
+        lab.site = lab_made["scenario"]["topology"] == "site-to-site";
         lab
     }
 

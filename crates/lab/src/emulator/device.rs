@@ -6,11 +6,12 @@ use std::process::{Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use rand::RngExt;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use tun_rs::{DeviceBuilder, SyncDevice};
 
 use super::Direction;
-use super::line::{Counts, DelayLine};
+use super::line::{Counts, Lines};
 
 /// As wide as a TUN can be: the road's MTU is made elsewhere.
 const MTU: u16 = 65_535;
@@ -67,16 +68,18 @@ pub(super) fn be_real_time() {
 
 /// Carries packets until the device goes away.
 pub(super) fn carry(device: &SyncDevice, direction: &Direction, counts: &Counts) -> io::Result<()> {
-    let mut line = DelayLine::new(direction.delay);
+    let mut lines = Lines::new(direction, Instant::now());
+    let mut random = rand::rng();
     let mut buffer = vec![0; usize::from(MTU)];
     loop {
-        wait(device, line.next_due())?;
+        wait(device, lines.next_due())?;
         let mut read = 0;
         while read < BATCH {
             match device.recv(&mut buffer) {
                 Ok(length) => {
                     read += 1;
-                    if !line.push(&buffer[..length], Instant::now()) {
+                    let chance = || random.random_range(0..1_000_000);
+                    if !lines.push(&buffer[..length], Instant::now(), chance) {
                         counts.drop_one();
                     }
                 }
@@ -86,7 +89,7 @@ pub(super) fn carry(device: &SyncDevice, direction: &Direction, counts: &Counts)
             }
         }
         for _ in 0..BATCH {
-            let Some(packet) = line.pop_due(Instant::now() + WAKING) else {
+            let Some((packet, line)) = lines.pop_due(Instant::now() + WAKING) else {
                 break;
             };
             // What the kernel does not take (a malformed packet) is lost, as on any road.

@@ -4,6 +4,9 @@ use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
+use super::Direction;
+use super::overrun::Overrun;
+
 /// Most that a direction holds, in bytes: a quarter of a second at 2 Gbit/s.
 const MOST_BYTES: usize = 64 * 1024 * 1024;
 
@@ -16,6 +19,71 @@ const PACKETS_PER_SECOND: f64 = 830_000.0;
 /// How many packets a delay may hold: what a 10 Gbit/s road would bring within it.
 pub fn packets_held(delay: Duration) -> usize {
     ((delay.as_secs_f64() * PACKETS_PER_SECOND) as usize).max(FEWEST_PACKETS)
+}
+
+/// What a direction does with packets: three lines, since each holds its packets for one time only.
+#[derive(Debug)]
+pub(super) struct Lines {
+    /// On time, longer than others, and a second time.
+    held: [DelayLine; 3],
+    reorder: u32,
+    duplicate: u32,
+    overrun: Option<Overrun>,
+}
+
+impl Lines {
+    pub(super) fn new(direction: &Direction, now: Instant) -> Lines {
+        let later = |by: Duration| DelayLine::new(direction.delay + by);
+        Lines {
+            held: [
+                later(Duration::ZERO),
+                later(direction.reorder_by),
+                later(direction.duplicate_by),
+            ],
+            reorder: direction.reorder,
+            duplicate: direction.duplicate,
+            overrun: direction.collapse_above.map(|rate| Overrun::new(rate, now)),
+        }
+    }
+
+    /// Takes a packet that came at `now`; false when there is no room for it. `chance` is drawn anew for each, 0 to a
+    /// million.
+    pub(super) fn push(
+        &mut self,
+        packet: &[u8],
+        now: Instant,
+        mut chance: impl FnMut() -> u32,
+    ) -> bool {
+        if let Some(overrun) = &mut self.overrun
+            && !overrun.passes(packet.len(), now)
+        {
+            // That is what the road is like, and no fault of the emulator's.
+            return true;
+        }
+        let [on_time, late, again] = &mut self.held;
+        if self.duplicate > 0 && chance() < self.duplicate {
+            again.push(packet, now);
+        }
+        if self.reorder > 0 && chance() < self.reorder {
+            late.push(packet, now)
+        } else {
+            on_time.push(packet, now)
+        }
+    }
+
+    pub(super) fn next_due(&self) -> Option<Instant> {
+        self.held.iter().filter_map(DelayLine::next_due).min()
+    }
+
+    /// The next packet that is due at `now`, and its line to hand it back to.
+    pub(super) fn pop_due(&mut self, now: Instant) -> Option<(Vec<u8>, &mut DelayLine)> {
+        let next = self
+            .held
+            .iter_mut()
+            .filter(|line| line.next_due().is_some_and(|due| due <= now))
+            .min_by_key(|line| line.next_due())?;
+        Some((next.pop_due(now)?, next))
+    }
 }
 
 /// Packets in order with the moment each is due.
@@ -132,6 +200,41 @@ mod tests {
         };
         assert!(line.push(b"aa", start));
         assert!(!line.push(b"bb", start));
+    }
+
+    fn left(direction: &str, packets: u8) -> Vec<u8> {
+        let start = Instant::now();
+        let mut lines = Lines::new(&direction.parse().unwrap(), start);
+        let mut dice = (0..).map(|n| n * 100_000 % 1_000_000);
+        for packet in 0..packets {
+            let came = start + Duration::from_millis(packet.into());
+            assert!(lines.push(&[packet], came, || dice.next().unwrap()));
+        }
+        let mut left = Vec::new();
+        while let Some((packet, line)) = lines.pop_due(start + Duration::from_secs(1)) {
+            left.push(packet[0]);
+            line.recycle(packet);
+        }
+        left
+    }
+
+    #[test]
+    fn some_are_overtaken_and_some_come_twice() {
+        assert_eq!(left("x:20000us", 4), [0, 1, 2, 3]);
+        // Of ten throws the first is lowest.
+        assert_eq!(
+            left("x:20000us,reorder=100000/2500us", 11)[..5],
+            [1, 2, 0, 3, 4]
+        );
+        assert_eq!(left("x:20000us,duplicate=1000000/500us", 2), [0, 0, 1, 1]);
+    }
+
+    #[test]
+    fn what_a_road_gives_up_on_is_lost_without_a_count() {
+        let start = Instant::now();
+        let mut lines = Lines::new(&"x:0us,collapse=8bit".parse().unwrap(), start);
+        assert!(lines.push(b"large", start, || 0));
+        assert_eq!(lines.next_due(), None);
     }
 
     proptest! {

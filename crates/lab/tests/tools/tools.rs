@@ -93,7 +93,9 @@ pub(crate) fn on(host: &Host, line: &str) -> String {
 #[ignore = "started by the labs of the other tests"]
 fn be_the_emulator() {
     if std::env::var(ROLE).as_deref() == Ok("emulator") {
-        let directions: Vec<String> = std::env::args().filter(|a| a.ends_with("us")).collect();
-        wirespeed_lab::emulator::run(&directions).unwrap();
+        let directions: Vec<String> = std::env::args()
+            .filter(|a| a.starts_with("delay") && a.contains(':'))
+            .collect();
+        wirespeed_lab::serve(&directions).unwrap();
     }
 }
