@@ -10,6 +10,9 @@ mod conntrack_full;
 mod conntrack_invalid;
 mod cpu_saturated;
 mod cpu_throttled;
+mod crypto_slow;
+mod firewall_cost;
+mod forward_gro;
 mod icmp_black_hole;
 mod irq_placement;
 mod mss_unclamped;
@@ -30,6 +33,7 @@ mod ring_overflow;
 mod socket_overflow;
 mod softirq_budget;
 mod udp_shaped;
+mod userspace_by_accident;
 mod window_limited;
 
 pub(crate) use bufferbloat::{in_direction as bloated, on_the_road as queue_on_the_road, soaked};
@@ -53,6 +57,8 @@ pub(crate) const CHECKS: &[Check] = &[
     path_reorder::CHECK,
     udp_shaped::CHECK,
     socket_overflow::CHECK,
+    userspace_by_accident::CHECK,
+    crypto_slow::CHECK,
     cpu_saturated::CHECK,
     napi_convergence::CHECK,
     napi_threaded_stall::CHECK,
@@ -64,6 +70,8 @@ pub(crate) const CHECKS: &[Check] = &[
     accept_queue::CHECK,
     conntrack_full::CHECK,
     conntrack_invalid::CHECK,
+    firewall_cost::CHECK,
+    forward_gro::CHECK,
     old_kernel::CHECK,
     backlog_overflow::CHECK,
     softirq_budget::CHECK,

@@ -4,6 +4,7 @@ use wirespeed_measure::{NotMeasured, Via};
 
 use crate::causes::{CHECKS, explains};
 use crate::finding::{Found, line, percent, rates_line};
+use crate::trust::without_unreliable;
 use crate::view::{DIRECTIONS, FEWEST_PAIRS, only, receiver, sender, word};
 use crate::{Diagnosis, Evidence, Finding, Severity, Verdict};
 
@@ -18,6 +19,8 @@ const TOO_WIDE: f64 = 0.4;
 
 /// What the evidence says. Pure: the same evidence always gives the same diagnosis.
 pub fn judge(evidence: &Evidence) -> Diagnosis {
+    let trusted = without_unreliable(evidence);
+    let evidence = trusted.as_ref();
     let mut found: Vec<(f64, Finding)> = Vec::new();
     let mut not_checked: Vec<NotMeasured> = Vec::new();
     let mut refused = Vec::new();

@@ -1,0 +1,405 @@
+//! `backlog-overflow`: packets found the receive backlog of their core full.
+//!
+//! Known from `/proc/net/softnet_stat`, column 2, which is the whole kernel's, together with `rx_dropped` of a link on the
+//! tunnel's way: `enqueue_to_backlog` counts both for the same packet (`net/core/dev.c`). Only links whose packets go
+//! through the backlog can have it: veth, loopback, and whatever RPS hands to another core.
+
+use serde_json::json;
+use wirespeed_facts::CountersDelta;
+use wirespeed_measure::Direction;
+use wirespeed_settings::{Setting, shell_word};
+
+use super::{names_host, same_direction};
+use crate::cards::sum;
+use crate::finding::{Check, Found, Outcome, command, line, rates_line, remedy_of};
+use crate::losses::{self, Losses, Period, on_the_way, sysctl};
+use crate::view::{ENDS, only, word};
+use crate::{Change, End, Evidence, EvidenceLine, Finding, Goal, Refusal, Remedy};
+
+pub(super) const CODE: &str = "backlog-overflow";
+
+pub(super) const CHECK: Check = Check {
+    brings: loses_packets,
+    follows_from: starved,
+    slows: in_direction,
+    ..Check::new(CODE, "A core's receive backlog overflows", run)
+};
+
+const SYSCTL: &str = "net.core.netdev_max_backlog";
+/// What Linux gives (`net/core/hotdata.c`), packets per core.
+const STOCK: u64 = 1000;
+/// More is no remedy: at 1 Gbit/s this holds more than half a second.
+const MOST: u64 = 1 << 16;
+
+fn run(evidence: &Evidence) -> Outcome {
+    Outcome {
+        found: ENDS
+            .into_iter()
+            .filter_map(|end| found(evidence, end))
+            .collect(),
+        ..Outcome::default()
+    }
+}
+
+/// Does a backlog of either end overflow while this direction is loaded?
+pub(super) fn in_direction(evidence: &Evidence, direction: Direction) -> bool {
+    ENDS.into_iter().any(|end| {
+        losses::periods(evidence, end).iter().any(|period| {
+            period.direction == Some(direction) && lost(evidence, end, period).is_some()
+        })
+    })
+}
+
+/// Packets of the tunnel's links that a full backlog dropped in a period, where they are too many.
+pub(super) fn lost(evidence: &Evidence, end: End, period: &Period<'_>) -> Option<Losses> {
+    losses::too_many(
+        period,
+        |reading| of_links(evidence, end, reading).min(of_cores(reading)),
+        |reading| {
+            sum(on_the_way(evidence, end, reading)
+                .into_iter()
+                .filter_map(|name| reading.links.get(name))
+                .map(|link| link.rx_packets))
+        },
+    )
+}
+
+fn of_cores(reading: &CountersDelta) -> u64 {
+    sum(reading.softnet.iter().map(|core| core.dropped))
+}
+
+fn of_links(evidence: &Evidence, end: End, reading: &CountersDelta) -> u64 {
+    sum(on_the_way(evidence, end, reading)
+        .into_iter()
+        .filter_map(|name| reading.links.get(name))
+        .map(|link| link.rx_dropped))
+}
+
+/// A core without time to spare does not empty its backlog. One that is shorter than it has to be overflows on any core.
+fn starved(evidence: &Evidence, cause: &Finding, own: &Finding) -> bool {
+    let stock = |end| {
+        evidence
+            .facts(end)
+            .and_then(|facts| sysctl(facts, SYSCTL))
+            .is_none_or(|now| now >= STOCK)
+    };
+    ["cpu-saturated", "one-core-bound", "irq-placement"].contains(&cause.code.as_str())
+        && (same_direction(cause, own) || own.direction.is_none())
+        && names_host(evidence, cause, &own.host)
+        && ENDS.into_iter().all(stock)
+}
+
+/// Lost packets are what TCP answers to, and what a probe across this machine misses.
+pub(super) fn loses_packets(_: &Evidence, cause: &Finding, effect: &Finding) -> bool {
+    ["path-loss", "congestion-control", "collapse-above-rate"].contains(&effect.code.as_str())
+        && (same_direction(cause, effect) || effect.direction.is_none())
+}
+
+fn found(evidence: &Evidence, end: End) -> Option<Found> {
+    let periods = losses::periods(evidence, end);
+    let hits: Vec<(&Period<'_>, Losses)> = periods
+        .iter()
+        .filter_map(|period| Some((period, lost(evidence, end, period)?)))
+        .collect();
+    let (_, worst) = hits.iter().max_by_key(|(_, losses)| losses.lost)?;
+    let directions: Vec<Direction> = hits
+        .iter()
+        .filter_map(|(period, _)| period.direction)
+        .collect();
+    let now = evidence.facts(end).and_then(|facts| sysctl(facts, SYSCTL));
+    let mut lines: Vec<EvidenceLine> = hits
+        .iter()
+        .flat_map(|(period, _)| lines(evidence, end, period))
+        .collect();
+    if let Some(now) = now {
+        lines.push(line(SYSCTL, evidence.name(end), (), now, "packets"));
+    }
+    lines.extend(
+        directions
+            .iter()
+            .filter_map(|direction| rates_line(evidence, *direction)),
+    );
+    Some(Found {
+        severity: losses::severity(evidence, &directions),
+        confidence: 0.9,
+        effect: evidence.worst_lost_share(&directions),
+        host: evidence.name(end).to_owned(),
+        direction: only(&directions),
+        evidence: lines,
+        because: format!(
+            "{} packets, beside {} that came through, found the receive backlog of their core full and were dropped{}.",
+            worst.lost,
+            worst.of,
+            now.map_or(String::new(), |now| format!(" (it holds {now})"))
+        ),
+        remedies: longer(evidence, end, now)
+            .into_iter()
+            .chain(more_cores(evidence, end))
+            .collect(),
+        refused: refused(evidence, end, now),
+    })
+}
+
+fn lines(evidence: &Evidence, end: End, period: &Period<'_>) -> Vec<EvidenceLine> {
+    let when = period.direction.map_or("watched", word);
+    let mut by_core: Vec<(u64, u64)> = Vec::new();
+    for reading in &period.readings {
+        by_core.resize(by_core.len().max(reading.softnet.len()), (0, 0));
+        for ((processed, dropped), core) in by_core.iter_mut().zip(&reading.softnet) {
+            *processed = processed.saturating_add(core.processed);
+            *dropped = dropped.saturating_add(core.dropped);
+        }
+    }
+    let mut lines: Vec<EvidenceLine> = by_core
+        .iter()
+        .enumerate()
+        .filter(|(_, (_, dropped))| *dropped > 0)
+        .take(8)
+        .map(|(core, (processed, dropped))| {
+            line(
+                format!("/proc/net/softnet_stat, {when}: processed, and dropped (column 2)"),
+                format!("{}, core {core}", evidence.name(end)),
+                *processed,
+                *dropped,
+                "packets",
+            )
+        })
+        .collect();
+    let names: Vec<&str> = period
+        .readings
+        .iter()
+        .flat_map(|reading| on_the_way(evidence, end, reading))
+        .collect();
+    let mut told: Vec<&str> = Vec::new();
+    for name in names {
+        if told.contains(&name) || told.len() >= 4 {
+            continue;
+        }
+        told.push(name);
+        let of = |count: fn(&wirespeed_facts::LinkCounters) -> u64| {
+            sum(period
+                .readings
+                .iter()
+                .filter_map(|reading| reading.links.get(name))
+                .map(count))
+        };
+        let dropped = of(|link| link.rx_dropped);
+        if dropped > 0 {
+            lines.push(line(
+                format!("rx_packets and rx_dropped, {when}"),
+                format!("{name} on {}", evidence.name(end)),
+                of(|link| link.rx_packets),
+                dropped,
+                "packets",
+            ));
+        }
+    }
+    lines
+}
+
+/// The next length to try; `None` when it is long already.
+fn next(now: Option<u64>) -> Option<u64> {
+    let next = now.unwrap_or(STOCK).saturating_mul(2).max(STOCK);
+    (next <= MOST).then_some(next)
+}
+
+fn longer(evidence: &Evidence, end: End, now: Option<u64>) -> Option<Remedy> {
+    let next = next(now)?;
+    let setting = Setting::Sysctl {
+        name: SYSCTL.to_owned(),
+    };
+    let value = json!(next.to_string());
+    let title = format!("A receive backlog of {next} packets per core, for the whole host");
+    let risk = format!(
+        "every link of the host: up to {next} packets more wait, which is {:.0} ms of full ones at 1 Gbit/s",
+        next as f64 * 1500.0 * 8.0 / 1e9 * 1e3
+    );
+    Some(match now {
+        Some(now) => {
+            let change = Change {
+                end,
+                setting,
+                value,
+            };
+            remedy_of(
+                evidence,
+                title,
+                vec![(change, json!(now.to_string()))],
+                Goal::Goodput,
+                risk,
+            )
+        }
+        // A network namespace does not show it.
+        None => Remedy {
+            title,
+            changes: Vec::new(),
+            commands: setting
+                .shell(&value)
+                .into_iter()
+                .map(|text| command(evidence, end, text))
+                .collect(),
+            goal: Goal::Goodput,
+            persistence: setting.persistence(&value),
+            risk,
+            undo: setting
+                .shell(&json!(STOCK.to_string()))
+                .into_iter()
+                .map(|text| command(evidence, end, text))
+                .collect(),
+        },
+    })
+}
+
+/// Where RPS hands packets on, it may hand them to more cores.
+fn more_cores(evidence: &Evidence, end: End) -> Option<Remedy> {
+    let facts = evidence.facts(end)?;
+    let online = facts.cpu.online.min(64);
+    let (name, steered) = facts.links.iter().find_map(|link| {
+        let queues = link.detail.value()?.receive_queues.value()?;
+        let steered = queues
+            .iter()
+            .map(|queue| queue.rps_cores.len())
+            .filter(|cores| *cores > 0)
+            .max()?;
+        Some((link.name.as_str(), steered))
+    })?;
+    if steered >= online {
+        return None;
+    }
+    let mask = u64::MAX.checked_shr(64 - u32::try_from(online).ok()?)?;
+    let file = format!("/sys/class/net/{}/queues/rx-0/rps_cpus", shell_word(name));
+    Some(Remedy {
+        title: format!("Let receive packet steering use all {online} cores, not {steered}"),
+        changes: Vec::new(),
+        commands: vec![command(evidence, end, format!("echo {mask:x} > {file}"))],
+        goal: Goal::Goodput,
+        persistence: "the same line where it is set now (a PostUp line, a udev rule)".to_owned(),
+        risk: "a hand-over to another core for each packet: measure before and after".to_owned(),
+        undo: command(
+            evidence,
+            end,
+            format!("cat {file}  # before the change, and write that back"),
+        ),
+    })
+}
+
+fn refused(evidence: &Evidence, end: End, now: Option<u64>) -> Vec<Refusal> {
+    let mut refused = vec![Refusal {
+        remedy: format!(
+            "larger socket buffers (net.core.rmem_max, rmem_default) on {}",
+            evidence.name(end)
+        ),
+        why: "these packets were dropped before any socket was looked up (enqueue_to_backlog, net/core/dev.c)"
+            .to_owned(),
+    }];
+    if next(now).is_none() {
+        refused.push(Refusal {
+            remedy: format!("a still longer backlog on {}", evidence.name(end)),
+            why: format!(
+                "it holds {} packets already: the core is too slow for them, and they would only wait longer",
+                now.unwrap_or_default()
+            ),
+        });
+    }
+    refused
+}
+
+#[cfg(test)]
+mod tests {
+    use wirespeed_facts::{Known, Softnet};
+    use wirespeed_measure::{Direction, Via};
+
+    use super::{CODE, SYSCTL, next};
+    use crate::testing::{
+        at, codes, core, each_sample, facts_of, healthy, nothing, only_finding, set_ratio,
+    };
+    use crate::{End, Evidence, Severity, judge};
+
+    fn overflowing(of_cores: u64, of_link: u64) -> Evidence {
+        let mut evidence = healthy();
+        each_sample(&mut evidence, Direction::Upload, Via::Tunnel, |sample| {
+            let delta = at(sample, End::Far);
+            delta.softnet = vec![Softnet::default(); 4];
+            delta.softnet[2] = Softnet {
+                processed: 10_000,
+                dropped: of_cores,
+                time_squeeze: 0,
+            };
+            delta.links.get_mut("wg1").unwrap().rx_dropped = of_link;
+        });
+        evidence
+    }
+
+    fn with_backlog(mut evidence: Evidence, packets: &str) -> Evidence {
+        for end in [End::Here, End::Far] {
+            facts_of(&mut evidence, end)
+                .sysctls
+                .insert(SYSCTL.to_owned(), Known::Value(packets.to_owned()));
+        }
+        evidence
+    }
+
+    #[test]
+    fn drops_count_where_the_core_and_the_link_tell_of_them() {
+        nothing(&overflowing(4, 4));
+        nothing(&overflowing(500, 0));
+        nothing(&overflowing(0, 500));
+        let finding = only_finding(&overflowing(500, 300), CODE);
+        assert_eq!(
+            (finding.severity, finding.host.as_str(), finding.direction),
+            (Severity::Warning, "server", Some(Direction::Upload))
+        );
+        assert!(finding.because.starts_with("1500 packets"));
+        assert!(finding.evidence[0].r#where.ends_with("core 2"));
+        assert!(finding.refused[0].why.contains("before any socket"));
+    }
+
+    #[test]
+    fn one_reading_alone_is_somebody_elses_burst() {
+        let mut evidence = overflowing(500, 500);
+        let mut first = true;
+        for sample in &mut evidence.comparisons[0].samples {
+            if sample.load.via == Via::Tunnel && !std::mem::take(&mut first) {
+                at(sample, End::Far).softnet.clear();
+            }
+        }
+        nothing(&evidence);
+    }
+
+    #[test]
+    fn the_backlog_is_doubled_and_put_back() {
+        let finding = only_finding(&with_backlog(overflowing(500, 500), "1000"), CODE);
+        let remedy = &finding.remedies[0];
+        assert_eq!(remedy.changes[0].value, "2000");
+        assert!(remedy.undo.contains("netdev_max_backlog='1000'"));
+        assert!(remedy.risk.contains("24 ms"));
+    }
+
+    #[test]
+    fn in_a_namespace_it_is_for_a_person_to_change() {
+        let finding = only_finding(&overflowing(500, 500), CODE);
+        assert!(finding.remedies[0].changes.is_empty());
+        assert!(finding.remedies[0].commands[0].contains("netdev_max_backlog='2000'"));
+    }
+
+    #[test]
+    fn a_long_backlog_gets_no_longer_one() {
+        assert_eq!(next(Some(5)), Some(1000));
+        assert_eq!(next(Some(40_000)), None);
+        assert_eq!(next(Some(u64::MAX)), None);
+        let finding = only_finding(&with_backlog(overflowing(500, 500), "250000"), CODE);
+        assert!(finding.remedies.is_empty());
+        assert!(finding.refused[1].why.contains("250000"));
+    }
+
+    #[test]
+    fn a_core_without_time_explains_it_unless_the_backlog_is_short() {
+        let mut evidence = with_backlog(overflowing(500, 500), "1000");
+        set_ratio(&mut evidence, Direction::Upload, 0.6);
+        each_sample(&mut evidence, Direction::Upload, Via::Tunnel, |sample| {
+            at(sample, End::Far).cores = vec![core(0.99); 4];
+        });
+        assert_eq!(codes(&judge(&evidence)), ["cpu-saturated"]);
+        assert_eq!(codes(&judge(&with_backlog(evidence, "10"))).len(), 2);
+    }
+}

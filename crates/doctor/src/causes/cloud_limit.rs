@@ -1,0 +1,300 @@
+//! `cloud-limit`: the provider holds back or drops packets because the instance's allowance is used up.
+//!
+//! Known from what Amazon's card counts (`ethtool -S`, `…_allowance_exceeded`; `drivers/net/ethernet/amazon/ena/ena_ethtool.c`):
+//! packets that were queued or dropped outside of the machine. Other providers' cards count nothing of the kind.
+
+use std::collections::BTreeSet;
+
+use wirespeed_facts::CountersDelta;
+use wirespeed_measure::Direction;
+
+use super::same_direction;
+use crate::cards::sum;
+use crate::finding::{Check, Found, Outcome, line, percent, rates_line};
+use crate::losses::{self, Period};
+use crate::view::{ENDS, only, receiver, sender, word};
+use crate::{End, Evidence, EvidenceLine, Finding, Goal, Refusal, Remedy, Severity};
+
+pub(super) const CODE: &str = "cloud-limit";
+
+pub(super) const CHECK: Check = Check {
+    brings,
+    slows: in_direction,
+    ..Check::new(CODE, "The cloud provider's limit is reached", run)
+};
+
+/// One packet in this many may meet a full allowance: bursts of a millisecond do.
+const TOLERATED_ONE_IN: u64 = 1000;
+/// Above this share of bare the tunnel gets what the instance gives.
+const HEALTHY_RATIO: f64 = 0.9;
+
+/// What is limited, by the beginning of the statistic's name. That of link-local services (names, time, metadata) does not
+/// concern the tunnel.
+const ALLOWANCES: [(&str, &str); 4] = [
+    ("bw_in", "incoming bandwidth"),
+    ("bw_out", "outgoing bandwidth"),
+    ("pps", "packets per second"),
+    ("conntrack", "tracked connections"),
+];
+const SUFFIX: &str = "_allowance_exceeded";
+
+fn run(evidence: &Evidence) -> Outcome {
+    Outcome {
+        found: ENDS
+            .into_iter()
+            .filter_map(|end| found(evidence, end))
+            .collect(),
+        ..Outcome::default()
+    }
+}
+
+/// Is an allowance of either end used up while this direction is loaded?
+pub(super) fn in_direction(evidence: &Evidence, direction: Direction) -> bool {
+    ENDS.into_iter().any(|end| {
+        losses::periods(evidence, end)
+            .iter()
+            .any(|period| period.direction == Some(direction) && !exceeded(end, period).is_empty())
+    })
+}
+
+/// What the provider's limit does to the road: packets wait, are lost, and the rate has a ceiling.
+fn brings(_: &Evidence, cause: &Finding, effect: &Finding) -> bool {
+    [
+        "bufferbloat",
+        "collapse-above-rate",
+        "congestion-control",
+        "path-loss",
+        "path-slow",
+    ]
+    .contains(&effect.code.as_str())
+        && (same_direction(cause, effect) || effect.direction.is_none())
+}
+
+/// An allowance that was used up: its statistic, how often, and how many packets the card carried.
+struct Exceeded {
+    interface: String,
+    statistic: String,
+    what: &'static str,
+    count: u64,
+    of: u64,
+}
+
+fn exceeded(end: End, period: &Period<'_>) -> Vec<Exceeded> {
+    let interfaces: BTreeSet<&String> = period
+        .readings
+        .iter()
+        .flat_map(|reading| reading.drivers.keys())
+        .collect();
+    let mut exceeded = Vec::new();
+    for interface in interfaces {
+        for (prefix, what) in ALLOWANCES {
+            // What comes in is of no concern to who sends, nor the other way round.
+            let concerned = period.direction.is_none_or(|direction| match prefix {
+                "bw_in" => receiver(direction) == end,
+                "bw_out" => sender(direction) == end,
+                _ => true,
+            });
+            let statistic = format!("{prefix}{SUFFIX}");
+            let count = |reading: &CountersDelta| {
+                reading
+                    .drivers
+                    .get(interface)
+                    .and_then(|statistics| statistics.get(&statistic).copied())
+                    .unwrap_or_default()
+            };
+            let carried = |reading: &CountersDelta| {
+                sum(reading
+                    .links
+                    .get(interface)
+                    .map(|link| link.rx_packets.saturating_add(link.tx_packets)))
+            };
+            if let Some(losses) = concerned
+                .then(|| losses::more_than_one_in(TOLERATED_ONE_IN, period, count, carried))
+                .flatten()
+            {
+                exceeded.push(Exceeded {
+                    interface: interface.clone(),
+                    statistic,
+                    what,
+                    count: losses.lost,
+                    of: losses.of,
+                });
+            }
+        }
+    }
+    exceeded
+}
+
+fn found(evidence: &Evidence, end: End) -> Option<Found> {
+    let periods = losses::periods(evidence, end);
+    let hits: Vec<(&Period<'_>, Vec<Exceeded>)> = periods
+        .iter()
+        .map(|period| (period, exceeded(end, period)))
+        .filter(|(_, exceeded)| !exceeded.is_empty())
+        .collect();
+    let worst = hits
+        .iter()
+        .flat_map(|(_, exceeded)| exceeded)
+        .max_by_key(|exceeded| exceeded.count)?;
+    let directions: Vec<Direction> = hits
+        .iter()
+        .filter_map(|(period, _)| period.direction)
+        .collect();
+    let mut lines: Vec<EvidenceLine> = hits
+        .iter()
+        .flat_map(|(period, exceeded)| {
+            let when = period.direction.map_or("watched", word);
+            exceeded.iter().map(move |one| {
+                line(
+                    format!("packets of the card, and {}, {when}", one.statistic),
+                    format!("{} on {}", one.interface, evidence.name(end)),
+                    one.of,
+                    one.count,
+                    "packets",
+                )
+            })
+        })
+        .collect();
+    let product = evidence
+        .facts(end)
+        .and_then(|facts| facts.hardware.product.value());
+    if let Some(product) = product {
+        lines.push(line(
+            "machine (/sys/class/dmi/id)",
+            evidence.name(end),
+            (),
+            product.clone(),
+            "",
+        ));
+    }
+    lines.extend(
+        directions
+            .iter()
+            .filter_map(|direction| rates_line(evidence, *direction)),
+    );
+    let slower = directions
+        .iter()
+        .any(|direction| evidence.below(*direction, HEALTHY_RATIO) == Some(true));
+    let packets = worst.statistic.starts_with("pps");
+    Some(Found {
+        severity: if slower || worst.statistic.starts_with("conntrack") {
+            Severity::Warning
+        } else {
+            Severity::Info
+        },
+        confidence: 0.9,
+        effect: evidence.worst_lost_share(&directions),
+        host: evidence.name(end).to_owned(),
+        direction: only(&directions),
+        evidence: lines,
+        because: format!(
+            "The provider held back or dropped {} packets of {} ({} of what it carried) because the instance's allowance of {} was used up.",
+            worst.count,
+            worst.interface,
+            percent(worst.count as f64 / worst.of.max(1) as f64),
+            worst.what
+        ),
+        remedies: packets
+            .then(fewer_packets)
+            .into_iter()
+            .chain([larger_instance()])
+            .collect(),
+        refused: vec![Refusal {
+            remedy: format!(
+                "buffers, rings, budgets and other sysctls on {}",
+                evidence.name(end)
+            ),
+            why: "the limit is kept outside of this machine, by the provider".to_owned(),
+        }],
+    })
+}
+
+fn fewer_packets() -> Remedy {
+    by_hand(
+        "Fewer and larger packets: jumbo frames where the whole road has them (inside one VPC), and the tunnel's MTU raised to match",
+        "larger than some hop of the road means loss: wirespeed doctor measures the road's MTU",
+    )
+}
+
+fn larger_instance() -> Remedy {
+    by_hand(
+        "A larger instance, or one of a kind with more network; or the traffic spread over several instances",
+        "cost; an outage while it is changed",
+    )
+}
+
+fn by_hand(title: &str, risk: &str) -> Remedy {
+    Remedy {
+        title: title.to_owned(),
+        changes: Vec::new(),
+        commands: Vec::new(),
+        goal: Goal::Goodput,
+        persistence: String::new(),
+        risk: risk.to_owned(),
+        undo: String::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use wirespeed_facts::LinkCounters;
+    use wirespeed_measure::{Direction, Via};
+
+    use super::CODE;
+    use crate::testing::{at, each_sample, healthy, nothing, only_finding, set_ratio};
+    use crate::{End, Evidence, Severity};
+
+    fn exceeding(end: End, statistic: &str, each: u64) -> Evidence {
+        let mut evidence = healthy();
+        each_sample(&mut evidence, Direction::Upload, Via::Tunnel, |sample| {
+            let delta = at(sample, end);
+            delta.links.insert(
+                "ens5".to_owned(),
+                LinkCounters {
+                    rx_packets: 15_000,
+                    tx_packets: 5_000,
+                    ..LinkCounters::default()
+                },
+            );
+            delta.drivers.insert(
+                "ens5".to_owned(),
+                BTreeMap::from([(statistic.to_owned(), each)]),
+            );
+        });
+        evidence
+    }
+
+    #[test]
+    fn one_packet_in_a_thousand_is_a_burst() {
+        nothing(&exceeding(End::Far, "bw_in_allowance_exceeded", 20));
+        let finding = only_finding(&exceeding(End::Far, "bw_in_allowance_exceeded", 21), CODE);
+        assert_eq!(
+            (finding.severity, finding.host.as_str(), finding.direction),
+            (Severity::Info, "server", Some(Direction::Upload))
+        );
+        assert!(finding.because.contains("105 packets of ens5"));
+    }
+
+    #[test]
+    fn it_is_a_warning_where_the_tunnel_is_slower_than_bare() {
+        let mut evidence = exceeding(End::Far, "pps_allowance_exceeded", 500);
+        set_ratio(&mut evidence, Direction::Upload, 0.7);
+        let finding = only_finding(&evidence, CODE);
+        assert_eq!(finding.severity, Severity::Warning);
+        assert!(finding.remedies[0].title.starts_with("Fewer and larger"));
+        assert!(finding.refused[0].why.contains("outside of this machine"));
+    }
+
+    #[test]
+    fn what_comes_in_does_not_concern_who_sends() {
+        nothing(&exceeding(End::Here, "bw_in_allowance_exceeded", 500));
+        nothing(&exceeding(End::Far, "bw_out_allowance_exceeded", 500));
+        nothing(&exceeding(End::Far, "linklocal_allowance_exceeded", 500));
+        only_finding(
+            &exceeding(End::Here, "bw_out_allowance_exceeded", 500),
+            CODE,
+        );
+    }
+}

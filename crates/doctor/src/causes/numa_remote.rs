@@ -1,0 +1,279 @@
+//! `numa-remote`: the card hangs on one NUMA node, and its packets are received on another.
+//!
+//! Known from the card's `numa_node` and from where its interrupts came during the loads. Every packet then crosses the
+//! link between the sockets, at least once.
+
+use wirespeed_facts::Implementation;
+use wirespeed_measure::Direction;
+
+use super::irq_placement::moving;
+use super::{names_host, one_core_bound, same_direction};
+use crate::cards::{self, Card, core_numbers, list, sum};
+use crate::finding::{Check, Found, Outcome, line, percent, rates_line};
+use crate::losses::{self, Period};
+use crate::view::{ENDS, only, receiver, word};
+use crate::{End, Evidence, Finding, Refusal, Severity};
+
+pub(super) const CODE: &str = "numa-remote";
+
+pub(super) const CHECK: Check = Check {
+    brings,
+    ..Check::new(
+        CODE,
+        "The card's packets are received on another NUMA node",
+        run,
+    )
+};
+
+/// Fewer interrupts than this say nothing of where they go.
+const FEWEST: u64 = 1000;
+/// Share of the card's interrupts on cores of other nodes from which they are there by rule.
+const REMOTE: f64 = 0.5;
+/// A tunnel that carries this share of bare for sure is not held back by it: bare packets cross the same link.
+const HEALTHY_RATIO: f64 = 0.9;
+
+fn run(evidence: &Evidence) -> Outcome {
+    let mut outcome = Outcome::default();
+    for end in ENDS {
+        for card in cards::of(evidence, end) {
+            outcome.found.extend(found(evidence, end, &card));
+        }
+    }
+    outcome
+}
+
+/// A core that waits for memory of another node is full earlier.
+fn brings(evidence: &Evidence, cause: &Finding, effect: &Finding) -> bool {
+    cause.severity >= Severity::Warning
+        && effect.code == one_core_bound::CODE
+        && (same_direction(cause, effect) || effect.direction.is_none())
+        && names_host(evidence, cause, &effect.host)
+}
+
+/// Where a card's interrupts went.
+struct Placed {
+    node: u32,
+    near: Vec<u32>,
+    remote: u64,
+    all: u64,
+}
+
+fn placed(evidence: &Evidence, end: End, card: &Card<'_>, period: &Period<'_>) -> Option<Placed> {
+    let facts = evidence.facts(end)?;
+    let nodes = facts.hardware.numa_nodes.value()?;
+    let node = card.detail.numa_node.value().copied().flatten()?;
+    let near = nodes.iter().find(|one| one.node == node)?.cores.clone();
+    if nodes.len() < 2 || near.is_empty() {
+        return None;
+    }
+    let by_core = card.interrupts_by_core(&period.readings)?;
+    let numbers = core_numbers(facts, by_core.len());
+    let all = sum(by_core.iter().copied());
+    let remote = sum(by_core
+        .iter()
+        .zip(&numbers)
+        .filter(|(_, core)| !near.contains(core))
+        .map(|(count, _)| *count));
+    (all >= FEWEST && remote as f64 >= REMOTE * all as f64).then_some(Placed {
+        node,
+        near,
+        remote,
+        all,
+    })
+}
+
+fn found(evidence: &Evidence, end: End, card: &Card<'_>) -> Option<Found> {
+    let periods = losses::periods(evidence, end);
+    let hits: Vec<(Direction, Placed)> = periods
+        .iter()
+        .filter_map(|period| Some((period.direction?, placed(evidence, end, card, period)?)))
+        // Sending across the nodes cost next to nothing where it was measured (HPSR 2025, III.C).
+        .filter(|(direction, _)| receiver(*direction) == end)
+        // As fast as bare: nothing is lost by it.
+        .filter(|(direction, _)| evidence.below(*direction, HEALTHY_RATIO) != Some(false))
+        .collect();
+    let (_, first) = hits.first()?;
+    let directions: Vec<Direction> = hits.iter().map(|(direction, _)| *direction).collect();
+    let certain = directions
+        .iter()
+        .any(|direction| evidence.below(*direction, HEALTHY_RATIO) == Some(true));
+    let place = format!("{} on {}", card.name, evidence.name(end));
+    let mut lines = vec![line(
+        format!(
+            "numa_node of the card, and its cores: {}",
+            list(&first.near)
+        ),
+        &place,
+        (),
+        first.node,
+        "",
+    )];
+    for (direction, placed) in &hits {
+        lines.push(line(
+            format!(
+                "interrupts of the card, and those on other nodes' cores, {}",
+                word(*direction)
+            ),
+            &place,
+            placed.all,
+            placed.remote,
+            "interrupts",
+        ));
+    }
+    lines.extend(
+        directions
+            .iter()
+            .filter_map(|direction| rates_line(evidence, *direction)),
+    );
+    let near = list(&first.near);
+    let wanted: Vec<(u32, String)> = card
+        .detail
+        .interrupts
+        .value()
+        .into_iter()
+        .flatten()
+        .filter(|interrupt| {
+            // One that may only go to cores of its node is where it should be.
+            interrupt
+                .allowed
+                .iter()
+                .any(|core| !first.near.contains(core))
+        })
+        .map(|interrupt| (interrupt.number, near.clone()))
+        .collect();
+    Some(Found {
+        severity: if certain {
+            Severity::Warning
+        } else {
+            Severity::Info
+        },
+        confidence: if certain { 0.6 } else { 0.4 },
+        effect: evidence.worst_lost_share(&directions),
+        host: evidence.name(end).to_owned(),
+        direction: only(&directions),
+        evidence: lines,
+        because: format!(
+            "{} hangs on NUMA node {}, and {} of its interrupts go to cores of another.",
+            card.name,
+            first.node,
+            percent(first.remote as f64 / first.all as f64)
+        ),
+        remedies: moving(
+            evidence,
+            end,
+            card,
+            format!(
+                "The interrupts of {} on the cores of its own node ({near})",
+                card.name
+            ),
+            &wanted,
+        )
+        .into_iter()
+        .collect(),
+        refused: workers(evidence, end).into_iter().collect(),
+    })
+}
+
+/// What can't be moved.
+fn workers(evidence: &Evidence, end: End) -> Option<Refusal> {
+    let tunnel = evidence.tunnel(end)?;
+    (tunnel.implementation == Implementation::Kernel).then(|| Refusal {
+        remedy: format!(
+            "keeping the kernel's WireGuard off the other node's cores on {}",
+            evidence.name(end)
+        ),
+        why: "its crypto workers are one per online core and have no mask (alloc_workqueue without WQ_SYSFS or WQ_UNBOUND, drivers/net/wireguard/device.c)".to_owned(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use wirespeed_facts::{Implementation, Interrupt, Known, Link, LinkDetail, NumaNode};
+    use wirespeed_measure::{Direction, Via};
+
+    use super::CODE;
+    use crate::testing::{
+        at, each_sample, facts_of, healthy, nothing, only_finding, set_ratio, tunnel_of,
+    };
+    use crate::{End, Evidence, Severity};
+
+    /// A server of two nodes with the card on the second one, and its interrupts on these cores.
+    fn two_sockets(counts: [u64; 4], ratio: f64) -> Evidence {
+        let mut evidence = healthy();
+        set_ratio(&mut evidence, Direction::Upload, ratio);
+        tunnel_of(&mut evidence, End::Far).implementation = Implementation::Kernel;
+        let facts = facts_of(&mut evidence, End::Far);
+        facts.hardware.numa_nodes = Known::Value(vec![
+            NumaNode {
+                node: 0,
+                cores: vec![0, 2],
+            },
+            NumaNode {
+                node: 1,
+                cores: vec![1, 3],
+            },
+        ]);
+        facts.links.push(Link {
+            name: "eth0".to_owned(),
+            detail: Known::Value(LinkDetail {
+                numa_node: Known::Value(Some(1)),
+                interrupts: Known::Value(vec![
+                    Interrupt {
+                        number: 90,
+                        name: "mlx5_comp0".to_owned(),
+                        allowed: vec![0, 2],
+                        ..Interrupt::default()
+                    },
+                    Interrupt {
+                        number: 91,
+                        name: "mlx5_comp1".to_owned(),
+                        allowed: vec![1],
+                        ..Interrupt::default()
+                    },
+                ]),
+                ..LinkDetail::default()
+            }),
+            ..Link::default()
+        });
+        facts.outer_links = vec!["eth0".to_owned()];
+        each_sample(&mut evidence, Direction::Upload, Via::Tunnel, |sample| {
+            at(sample, End::Far).interrupts = [("90".to_owned(), counts.to_vec())].into();
+        });
+        evidence
+    }
+
+    #[test]
+    fn half_of_the_interrupts_on_the_other_node_are_found() {
+        only_finding(&two_sockets([490, 510, 0, 0], 0.6), "unexplained");
+        only_finding(&two_sockets([90, 10, 0, 0], 0.6), "unexplained");
+        nothing(&two_sockets([5000, 0, 0, 0], 0.95));
+        let finding = only_finding(&two_sockets([300, 500, 300, 0], 0.6), CODE);
+        assert_eq!(
+            (finding.severity, finding.host.as_str(), finding.direction),
+            (Severity::Warning, "server", Some(Direction::Upload))
+        );
+        assert!(finding.because.contains("55 %"));
+        let remedy = &finding.remedies[0];
+        assert_eq!(
+            remedy.changes.len(),
+            1,
+            "the other one is where it should be"
+        );
+        assert_eq!(remedy.changes[0].value, "1,3");
+        assert_eq!(
+            remedy.undo,
+            "echo 0,2 > /proc/irq/90/smp_affinity_list  # on server"
+        );
+        assert!(finding.refused[0].why.contains("no mask"));
+    }
+
+    #[test]
+    fn one_node_is_no_numa() {
+        let mut evidence = two_sockets([5000, 0, 0, 0], 0.6);
+        facts_of(&mut evidence, End::Far).hardware.numa_nodes = Known::Value(vec![NumaNode {
+            node: 1,
+            cores: vec![1, 3],
+        }]);
+        only_finding(&evidence, "unexplained");
+    }
+}
