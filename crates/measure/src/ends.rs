@@ -200,6 +200,29 @@ impl Ends {
         Ok(())
     }
 
+    /// The same two ends, seen from the other: its upload is our download. `None` where wirespeed does not run there, or
+    /// an address of ours is not known.
+    pub(crate) fn mirrored(&self) -> Option<Self> {
+        Some(Self {
+            here: self.far.machine()?.clone(),
+            far: FarEnd::Wirespeed(self.here.clone()),
+            interface: self.far_interface.clone()?,
+            far_interface: Some(self.interface.clone()),
+            peer: self.peer.clone(),
+            bare_address: self.here_bare_address,
+            tunnel_address: self.here_tunnel_address,
+            here_bare_address: self.bare_address,
+            here_bare_device: self.far_bare_device.clone(),
+            far_bare_device: self.here_bare_device.clone(),
+            never_outside: self.never_outside.clone(),
+            here_tunnel_address: self.tunnel_address,
+            translated_to: None,
+            here_facts: self.far_facts.clone()?,
+            far_facts: Some(self.here_facts.clone()),
+            stop: self.stop.clone(),
+        })
+    }
+
     /// The far machine, when wirespeed runs there.
     pub fn far_machine(&self) -> Option<&Machine> {
         self.far.machine()

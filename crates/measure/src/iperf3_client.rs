@@ -16,6 +16,8 @@ use crate::tcp_watch::{self, TcpWatch, TcpWatched};
 pub(crate) const INTERVAL_SECONDS: &str = "0.1";
 /// How long the control connection may take to open.
 const CONNECT_WITHIN: Duration = Duration::from_secs(3);
+/// iperf3 3.12 has 32 bits for bytes per second.
+const FQ_RATE_AT_MOST: u64 = 30_000_000_000;
 /// How long iperf3 may take to print after SIGTERM.
 const PRINT_WITHIN: Duration = Duration::from_millis(700);
 
@@ -31,7 +33,8 @@ pub(crate) struct Iperf3Run {
     pub(crate) reverse: bool,
     /// UDP with so many bytes of payload; `None` = TCP.
     pub(crate) udp_payload: Option<u32>,
-    /// bit/s of each stream; `None` = unlimited.
+    /// bit/s of each stream; `None` = unlimited. Over TCP it is the client's when sending, and nobody's when receiving:
+    /// iperf3 3.12 does not tell the server.
     pub(crate) rate_per_stream: Option<u64>,
     pub(crate) congestion_control: Option<String>,
     /// Seconds iperf3 may need beyond the load itself, to connect and to exchange results.
@@ -147,9 +150,12 @@ fn arguments(run: &Iperf3Run) -> Vec<String> {
     if let Some(payload) = run.udp_payload {
         give("-l", payload.to_string());
     }
-    if run.udp_payload.is_some() || run.rate_per_stream.is_some() {
+    match (run.udp_payload, run.rate_per_stream) {
         // UDP without a rate would be 1 Mbit/s; 0 is unlimited.
-        give("-b", run.rate_per_stream.unwrap_or(0).to_string());
+        (Some(_), rate) => give("-b", rate.unwrap_or(0).to_string()),
+        // TCP paces itself: with `-b` it would catch up later, above the rate, with what it could not send in time.
+        (None, Some(rate)) => give("--fq-rate", rate.min(FQ_RATE_AT_MOST).to_string()),
+        (None, None) => {}
     }
     if let Some(device) = &run.device {
         give("--bind-dev", device.clone());
@@ -218,8 +224,14 @@ mod tests {
         assert!(
             arguments(&run)
                 .join(" ")
-                .ends_with("-b 5000000 --bind-dev eth0 -C cubic -R")
+                .ends_with("--fq-rate 5000000 --bind-dev eth0 -C cubic -R")
         );
+        let run = Iperf3Run {
+            udp_payload: Some(1392),
+            rate_per_stream: Some(7),
+            ..tcp()
+        };
+        assert!(arguments(&run).join(" ").ends_with("-l 1392 -b 7 -u"));
         let run = Iperf3Run {
             udp_payload: Some(1392),
             ..tcp()

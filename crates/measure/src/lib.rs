@@ -39,6 +39,7 @@ mod outside;
 mod passive;
 mod prefix;
 mod probes;
+mod rate_sweep;
 mod sample;
 mod segmentation;
 mod segmentation_probe;

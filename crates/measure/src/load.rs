@@ -42,6 +42,12 @@ impl Ends {
     /// # Errors
     /// A load that did not run is an error, never a zero; one that ran and moved nothing is a sample with `stalled`.
     pub fn sample(&self, load: &Load) -> Result<Sample, MeasureError> {
+        if load.protocol == Protocol::Tcp
+            && load.direction == Direction::Download
+            && load.rate.is_some()
+        {
+            return self.sample_from_there(load);
+        }
         let begun = Instant::now();
         for pause in BUSY_PAUSES {
             match self.sample_once(load) {
@@ -59,6 +65,25 @@ impl Ends {
             }),
             result => result,
         }
+    }
+
+    /// A download as the far end's upload: only a client can be told to pace itself.
+    fn sample_from_there(&self, load: &Load) -> Result<Sample, MeasureError> {
+        let mirrored = self.mirrored().ok_or_else(|| {
+            let words = "a rate needs wirespeed at the far end (--far ssh://…), and an address of ours it can reach";
+            self.failed(load, words)
+        })?;
+        let sample = mirrored.sample(&Load {
+            direction: Direction::Upload,
+            ..load.clone()
+        })?;
+        let here = sample.far.ok_or(MeasureError::NothingFar)?;
+        Ok(Sample {
+            load: load.clone(),
+            here,
+            far: Some(sample.here),
+            ..sample
+        })
     }
 
     fn sample_once(&self, load: &Load) -> Result<Sample, MeasureError> {

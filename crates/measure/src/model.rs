@@ -50,7 +50,7 @@ pub struct Load {
     pub warm_up: f64,
     /// Congestion control asked for per socket (`TCP_CONGESTION`); `None` = the route's or the namespace's.
     pub congestion_control: Option<String>,
-    /// Rate asked for, bit/s (UDP; `None` = unlimited TCP).
+    /// Rate asked for, bit/s, all streams together; over TCP the sender paces itself. `None` = as fast as it goes.
     pub rate: Option<f64>,
 }
 

@@ -42,11 +42,24 @@ fn a_load_says_what_its_sender_waited_for() {
             assert!(windows.busy > Some(0.8), "{what}");
             assert!(windows.receiver_limited < Some(0.3), "{what}");
             assert!(windows.congestion_window > Some(10_000), "{what}");
-            assert!(windows.in_flight <= windows.congestion_window.map(|bytes| bytes * 2), "{what}");
+            assert!(
+                windows.in_flight <= windows.congestion_window.map(|bytes| bytes * 2),
+                "{what}"
+            );
             assert!(windows.offered_window > Some(10_000), "{what}");
-            assert!(windows.rtt >= windows.min_rtt && windows.rtt < Some(1.0), "{what}");
-            assert!(windows.send_buffer > Some(10_000) && windows.receive_buffer > Some(10_000), "{what}");
-            assert_eq!(windows.congestion_control.as_deref(), Some("reno"), "{what}");
+            assert!(
+                windows.rtt >= windows.min_rtt && windows.rtt < Some(1.0),
+                "{what}"
+            );
+            assert!(
+                windows.send_buffer > Some(10_000) && windows.receive_buffer > Some(10_000),
+                "{what}"
+            );
+            assert_eq!(
+                windows.congestion_control.as_deref(),
+                Some("reno"),
+                "{what}"
+            );
         }
     }
     let udp = Load {
@@ -89,7 +102,15 @@ fn windows_are_known_from_the_sending_side_alone() {
     };
     road.limit("50mbit");
     let mut server = Command::new("ip")
-        .args(["netns", "exec", &road.netns("b"), "setpriv", "--pdeathsig", "KILL", "--"])
+        .args([
+            "netns",
+            "exec",
+            &road.netns("b"),
+            "setpriv",
+            "--pdeathsig",
+            "KILL",
+            "--",
+        ])
         .args(["iperf3", "-s"])
         .stdout(Stdio::null())
         .spawn()
@@ -102,7 +123,10 @@ fn windows_are_known_from_the_sending_side_alone() {
     let ends = road.ends_with(road.machine("a"), far);
     let up = ends.sample(&tcp(Direction::Upload, 1)).unwrap();
     let windows = up.windows.unwrap();
-    assert!(windows.busy > Some(0.8) && windows.receive_buffer.is_none(), "{windows:?}");
+    assert!(
+        windows.busy > Some(0.8) && windows.receive_buffer.is_none(),
+        "{windows:?}"
+    );
     let down = ends.sample(&tcp(Direction::Download, 1)).unwrap();
     assert_eq!(down.windows, None);
     let _ = server.kill();
@@ -118,10 +142,22 @@ fn trains_of_datagrams_arrive_whole_on_a_good_road() {
     for direction in BOTH {
         let begun = Instant::now();
         let probe = ends.segmentation_probe(direction).unwrap();
-        assert!(begun.elapsed() < Duration::from_secs(8), "{:?}", begun.elapsed());
+        assert!(
+            begun.elapsed() < Duration::from_secs(8),
+            "{:?}",
+            begun.elapsed()
+        );
         assert_eq!(probe.refused, None, "{probe:?}");
-        assert_eq!((probe.plain_sent, probe.trains_sent), (400, 400), "{probe:?}");
-        assert_eq!((probe.plain_received, probe.trains_received), (400, 400), "{probe:?}");
+        assert_eq!(
+            (probe.plain_sent, probe.trains_sent),
+            (400, 400),
+            "{probe:?}"
+        );
+        assert_eq!(
+            (probe.plain_received, probe.trains_received),
+            (400, 400),
+            "{probe:?}"
+        );
         assert_eq!(probe.trains_mangled, 0, "{probe:?}");
     }
     let alone = road.ends_with(road.machine("a"), FarEnd::Nothing);
@@ -137,7 +173,11 @@ fn a_watch_sees_what_others_send_and_sends_nothing() {
     let ends = road.ends();
     let begun = Instant::now();
     let quiet = ends.watch(1.0, &Quiet).unwrap();
-    assert!(begun.elapsed() < Duration::from_secs(2), "{:?}", begun.elapsed());
+    assert!(
+        begun.elapsed() < Duration::from_secs(2),
+        "{:?}",
+        begun.elapsed()
+    );
     assert_eq!(quiet.here.slices.len(), 1);
     let moved = quiet.here.counters.links.get(&road.link("a"));
     // A neighbour may be looked for, nothing more.
@@ -161,12 +201,21 @@ fn a_watch_sees_what_others_send_and_sends_nothing() {
     assert!(sent > 1_000_000, "{sent}");
     assert_eq!(watched.here.slices.len(), 2);
     let progress = watched.here.connections.value().expect("sock_diag answers");
-    let busy = progress.iter().filter(|one| one.bytes_acked > Some(500_000)).count();
+    let busy = progress
+        .iter()
+        .filter(|one| one.bytes_acked > Some(500_000))
+        .count();
     assert_eq!(busy, 2, "{progress:?}");
     assert!(watched.here.open >= Some(2));
     let far = watched.far.expect("wirespeed runs there");
     assert!(far.counters.links[&road.link("b")].rx_bytes > 1_000_000);
-    assert!(far.connections.value().unwrap().iter().any(|one| one.bytes_received > Some(500_000)));
+    assert!(
+        far.connections
+            .value()
+            .unwrap()
+            .iter()
+            .any(|one| one.bytes_received > Some(500_000))
+    );
 }
 
 #[test]

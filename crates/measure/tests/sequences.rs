@@ -36,7 +36,10 @@ fn a_good_road_loses_nothing_and_keeps_order() {
             assert_eq!(probe.lost(), Some(0.0));
             // The machine may be busy: slower than asked, never faster.
             assert!((1e6..22e6).contains(&probe.offered), "{probe:?}");
-            assert!(probe.arrived > probe.offered * 0.9 && probe.port >= 5201, "{probe:?}");
+            assert!(
+                probe.arrived > probe.offered * 0.9 && probe.port >= 5201,
+                "{probe:?}"
+            );
         }
     }
 }
@@ -100,7 +103,9 @@ fn late_ones_are_told_from_lost_ones() {
     for line in [
         format!("tc qdisc add dev {link} root handle 1: htb default 1"),
         format!("tc class add dev {link} parent 1: classid 1:1 htb rate 1gbit"),
-        format!("tc class add dev {link} parent 1: classid 1:2 htb rate 9mbit burst 1300 cburst 1300"),
+        format!(
+            "tc class add dev {link} parent 1: classid 1:2 htb rate 9mbit burst 1300 cburst 1300"
+        ),
     ] {
         road.on("r", &line);
     }
@@ -136,7 +141,10 @@ fn copies_are_counted_as_copies() {
         road.link("rb")
     );
     if !road.try_filter("r", &rules) {
-        skipped::<()>("copies_are_counted_as_copies", "this kernel can't copy packets (nft dup)");
+        skipped::<()>(
+            "copies_are_counted_as_copies",
+            "this kernel can't copy packets (nft dup)",
+        );
         return;
     }
     let ends = road.ends();
@@ -199,7 +207,11 @@ fn what_cannot_be_probed_says_why_in_time() {
             .unwrap_err();
         assert!(error.to_string().contains("firewall"), "{error}");
     }
-    assert!(begun.elapsed() < Duration::from_secs(12), "{:?}", begun.elapsed());
+    assert!(
+        begun.elapsed() < Duration::from_secs(12),
+        "{:?}",
+        begun.elapsed()
+    );
     road.on("b", "nft delete table ip wall");
     // A firewall of our own, on the way out.
     road.filter(
@@ -219,12 +231,23 @@ fn what_cannot_be_probed_says_why_in_time() {
     road.on("a", "nft delete table ip wall");
     // Taken.
     let mut holder = std::process::Command::new("ip")
-        .args(["netns", "exec", &road.netns("b"), "setpriv", "--pdeathsig", "KILL", "--"])
+        .args([
+            "netns",
+            "exec",
+            &road.netns("b"),
+            "setpriv",
+            "--pdeathsig",
+            "KILL",
+            "--",
+        ])
         .args(["iperf3", "-s", "-p", "7100"])
         .stdout(std::process::Stdio::null())
         .spawn()
         .unwrap();
-    assert!(probe(Some(7100)).is_ok(), "TCP and UDP have ports of their own");
+    assert!(
+        probe(Some(7100)).is_ok(),
+        "TCP and UDP have ports of their own"
+    );
     let _ = holder.kill();
     let _ = holder.wait();
     let error = probe(Some(0)).unwrap_err();
@@ -234,5 +257,10 @@ fn what_cannot_be_probed_says_why_in_time() {
     let error = alone
         .sequence_probe(Via::Bare, Direction::Upload, 1e6, 500, 0.5, None)
         .unwrap_err();
-    assert!(error.to_string().contains("wirespeed has to run at the far end"), "{error}");
+    assert!(
+        error
+            .to_string()
+            .contains("wirespeed has to run at the far end"),
+        "{error}"
+    );
 }

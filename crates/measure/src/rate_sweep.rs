@@ -1,0 +1,247 @@
+//! The search for the highest rate that a tunnel carries steadily: without a cap, then bisection over caps.
+//!
+//! The sender paces itself (`SO_MAX_PACING_RATE`, which TCP obeys by timers of its own since Linux 4.13, whatever the queue
+//! and the congestion control): nothing on the machine is changed.
+
+use std::time::{Duration, Instant};
+
+use crate::interleave::sample_with_retry;
+use crate::statistics::coefficient_of_variation;
+use crate::{
+    Direction, Ends, Load, MeasureError, Progress, Protocol, RateSweep, Sample, SweepStep, Via,
+};
+
+/// Seconds of one step, after its warm-up.
+const SECONDS: f64 = 4.0;
+const WARM_UP: f64 = 1.0;
+/// What a step takes in all: iperf3 needs about half a second around it.
+const STEP: Duration = Duration::from_millis(5_700);
+/// Steadiness is judged over pieces of half a second: shorter ones show the bursts of any sender.
+const PIECE: f64 = 0.5;
+/// A capped sender that loses nothing varies by a few per cent (BBR by 7 %, for it probes); the one of a collapsing tunnel
+/// halves and doubles.
+const STEADY: f64 = 0.15;
+/// Carries the cap: headers and the sender's own rounding take no more than the rest.
+const CARRIED: f64 = 0.95;
+/// The first cap, as a share of the top, and what is taken for stable without being tried.
+const FIRST_CAP: f64 = 0.9;
+const FLOOR: f64 = 0.05;
+/// The search ends when the highest stable cap is known to so much of the top.
+const CLOSE_ENOUGH: f64 = 0.08;
+const STEPS_AT_MOST: usize = 8;
+
+impl Ends {
+    /// Searches for the highest cap that one TCP connection through the tunnel carries (95 % of it and more) steadily.
+    /// `peak` is the rate in bit/s that the road may carry: the bare path's, say. No step is begun that would end after
+    /// `budget`; the first is always taken.
+    ///
+    /// # Errors
+    /// As [`Ends::sample`].
+    pub fn rate_sweep(
+        &self,
+        direction: Direction,
+        peak: f64,
+        budget: Duration,
+        progress: &dyn Progress,
+    ) -> Result<RateSweep, MeasureError> {
+        let begun = Instant::now();
+        let take = |cap: Option<f64>| -> Result<SweepStep, MeasureError> {
+            let share = begun.elapsed().as_secs_f64() / budget.as_secs_f64().max(1.0);
+            let left = budget.saturating_sub(begun.elapsed()).as_secs_f64();
+            let what = match cap {
+                Some(cap) => format!("a cap of {:.3} Mbit/s", cap / 1e6),
+                None => "without a cap".to_owned(),
+            };
+            progress.step(&what, share.min(1.0), left);
+            Ok(step(cap, &sample_with_retry(self, &load(direction, cap))?))
+        };
+        let mut steps = vec![take(None)?];
+        let peak = if peak.is_finite() { peak } else { 0.0 };
+        let mut search = Search::new(steps[0].goodput.max(peak));
+        while let Some(cap) = search.next()
+            && steps.len() < STEPS_AT_MOST
+            && begun.elapsed() + STEP <= budget
+        {
+            let step = take(Some(cap))?;
+            search.tried(cap, step.stable);
+            steps.push(step);
+        }
+        progress.step("done", 1.0, 0.0);
+        Ok(RateSweep {
+            direction,
+            capped_by: "TCP pacing".to_owned(),
+            steps,
+            stable_cap: search.stable,
+        })
+    }
+}
+
+fn load(direction: Direction, cap: Option<f64>) -> Load {
+    Load {
+        via: Via::Tunnel,
+        direction,
+        protocol: Protocol::Tcp,
+        streams: 1,
+        seconds: SECONDS,
+        warm_up: WARM_UP,
+        congestion_control: None,
+        rate: cap,
+    }
+}
+
+fn step(cap: Option<f64>, sample: &Sample) -> SweepStep {
+    let variation = variation(sample);
+    let goodput = if sample.stalled { 0.0 } else { sample.rate };
+    let carried = cap.is_none_or(|cap| goodput >= cap * CARRIED);
+    SweepStep {
+        cap,
+        goodput,
+        variation,
+        retransmits: sample
+            .retransmits
+            .filter(|_| sample.ran > 0.0)
+            .map(|segments| segments as f64 / sample.ran),
+        loaded_rtt: sample.loaded_rtt.as_ref().and_then(|rtt| rtt.p95),
+        stable: goodput > 0.0 && carried && variation <= STEADY,
+    }
+}
+
+/// Coefficient of variation of the goodput over pieces of [`PIECE`] seconds; 1 where there are too few to say.
+fn variation(sample: &Sample) -> f64 {
+    let mut pieces = Vec::new();
+    let (mut bits, mut seconds) = (0.0, 0.0);
+    for interval in sample.intervals.iter().filter(|one| !one.warm_up) {
+        bits += interval.rate * interval.seconds;
+        seconds += interval.seconds;
+        if seconds >= PIECE - 0.01 {
+            pieces.push(bits / seconds);
+            (bits, seconds) = (0.0, 0.0);
+        }
+    }
+    coefficient_of_variation(&pieces)
+        .filter(|variation| variation.is_finite())
+        .unwrap_or(1.0)
+}
+
+/// Bisection between the highest cap that was stable and the lowest that was not.
+struct Search {
+    top: f64,
+    stable: Option<f64>,
+    unstable: Option<f64>,
+}
+
+impl Search {
+    fn new(top: f64) -> Self {
+        Self {
+            top,
+            stable: None,
+            unstable: None,
+        }
+    }
+
+    /// The cap to try next; `None` = it is known well enough.
+    fn next(&self) -> Option<f64> {
+        // A tunnel that carries nothing has no cap to find.
+        (self.top > 0.0).then_some(())?;
+        match (self.stable, self.unstable) {
+            (None, None) => Some(self.top * FIRST_CAP),
+            (Some(_), None) => None,
+            (stable, Some(unstable)) => {
+                let low = stable.unwrap_or(self.top * FLOOR);
+                (unstable - low > self.top * CLOSE_ENOUGH).then_some(f64::midpoint(low, unstable))
+            }
+        }
+    }
+
+    fn tried(&mut self, cap: f64, stable: bool) {
+        if stable {
+            self.stable = Some(cap);
+        } else {
+            self.unstable = Some(cap);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// What a tunnel that is stable up to `limit` makes of the search: the caps tried and the one found.
+    fn search(top: f64, limit: f64) -> (Vec<f64>, Option<f64>) {
+        let mut search = Search::new(top);
+        let mut tried = Vec::new();
+        while let Some(cap) = search.next() {
+            tried.push(cap);
+            search.tried(cap, cap <= limit);
+            assert!(tried.len() < 20, "{tried:?}");
+        }
+        (tried, search.stable)
+    }
+
+    #[test]
+    fn a_healthy_tunnel_is_known_after_one_cap() {
+        assert_eq!(search(100.0, 100.0), (vec![90.0], Some(90.0)));
+        assert_eq!(search(0.0, 0.0), (vec![], None));
+    }
+
+    #[test]
+    fn a_collapsing_one_is_closed_in_on() {
+        // The public account: 150 Mbit/s of 374 were sustained.
+        let (tried, found) = search(374.0, 155.0);
+        assert!(tried.len() <= STEPS_AT_MOST - 1, "{tried:?}");
+        let found = found.unwrap();
+        assert!(found <= 155.0 && found > 155.0 - 374.0 * CLOSE_ENOUGH, "{found}");
+        assert_eq!(search(100.0, 0.0).1, None);
+    }
+
+    proptest! {
+        #[test]
+        fn the_search_always_ends_close_below_the_limit(top in 1.0..1e11_f64, share in 0.06..1.2_f64) {
+            let (tried, found) = search(top, top * share);
+            prop_assert!(tried.len() < STEPS_AT_MOST);
+            if let Some(found) = found {
+                prop_assert!(found <= top * share);
+                prop_assert!(found >= top * (share.min(FIRST_CAP) - CLOSE_ENOUGH) - 1e-6 * top);
+            } else {
+                prop_assert!(share < FLOOR + CLOSE_ENOUGH);
+            }
+        }
+    }
+
+    #[test]
+    fn steadiness_is_of_half_seconds_after_the_warm_up() {
+        let mut json = serde_json::json!({
+            "load": load(Direction::Upload, Some(10e6)), "started_at": 0.0, "ran": 4.0, "bytes": 5_000_000, "rate": 10e6,
+            "retransmits": 8, "lost": null, "dead_streams": 0, "stalled": false, "congestion_control": null,
+            "intervals": [], "loaded_rtt": null, "here": wirespeed_facts::CountersDelta::default(), "far": null,
+        });
+        let sample = |rate: &dyn Fn(usize) -> f64, json: &mut serde_json::Value| -> Sample {
+            json["intervals"] = (0..50)
+                .map(|at| {
+                    serde_json::json!({
+                        "start": at as f64 / 10.0, "seconds": 0.1, "rate": rate(at), "retransmits": null,
+                        "congestion_window": null, "rtt": null, "warm_up": at < 10,
+                    })
+                })
+                .collect();
+            serde_json::from_value(json.clone()).unwrap()
+        };
+        // Bursts within half a second, and whatever the warm-up did, don't count.
+        let steady = sample(&|at| if at < 10 { 1e9 } else { [5e6, 15e6, 10e6, 8e6, 12e6][at % 5] }, &mut json);
+        let told = step(Some(10e6), &steady);
+        assert!(told.stable && told.variation < 0.01, "{told:?}");
+        assert_eq!(told.retransmits, Some(2.0));
+        assert!(!step(Some(11e6), &steady).stable);
+        assert!(step(None, &steady).stable);
+        let swinging = sample(&|at| if at / 10 % 2 == 0 { 15e6 } else { 5e6 }, &mut json);
+        let told = step(Some(10e6), &swinging);
+        assert!(!told.stable && told.variation > 0.4, "{told:?}");
+        json["stalled"] = true.into();
+        assert!(!step(None, &sample(&|_| 0.0, &mut json)).stable);
+        json["intervals"] = serde_json::json!([]);
+        let none: Sample = serde_json::from_value(json).unwrap();
+        assert!(variation(&none) >= 1.0);
+    }
+}
