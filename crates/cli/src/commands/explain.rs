@@ -15,30 +15,8 @@ pub(crate) struct Arguments {
     code: Option<String>,
 }
 
-macro_rules! embedded {
-    ($code:literal) => {
-        (
-            $code,
-            include_str!(concat!("../../../../docs/causes/en/", $code, ".md")),
-        )
-    };
-}
-
 /// Every page, by its code; they are part of the program, so that it needs nothing else to explain itself.
-const PAGES: &[(&str, &str)] = &[
-    embedded!("allowed-ips-overlap"),
-    embedded!("bufferbloat"),
-    embedded!("congestion-control"),
-    embedded!("cpu-saturated"),
-    embedded!("icmp-black-hole"),
-    embedded!("mtu-below-path"),
-    embedded!("mtu-exceeds-path"),
-    embedded!("nat-timeout"),
-    embedded!("one-core-bound"),
-    embedded!("path-slow"),
-    embedded!("socket-overflow"),
-    embedded!("unexplained"),
-];
+const PAGES: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/pages.rs"));
 
 pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
     let look = terminal::look(false);
