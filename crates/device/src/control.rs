@@ -55,7 +55,8 @@ pub trait Interface: Send + Sync {
     /// The UDP port peers reach us at; 0 while there is none.
     fn listen_port(&self) -> u16;
 
-    /// Moves to this port; 0 for any. Only called for a change. On an error the old port stays in use.
+    /// Moves to this port; 0 for any. Also called for the one it has, which may not have been free before. On an error the old port
+    /// stays in use.
     fn set_listen_port(&self, port: u16) -> io::Result<()>;
 
     /// The mark on what we send; 0 for none.

@@ -19,6 +19,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use rustix::thread::CapabilitySet;
 use serde_json::json;
 
@@ -126,6 +127,7 @@ fn serve(options: &Options) -> Result<(), Failed> {
     let background =
         background.map_err(|error| failed(&format_args!("leaving the terminal: {error}")))?;
     may_make_interfaces().map_err(|why| failed(&why))?;
+    raise_descriptors();
     let claim = Claim::take(&options.interface).map_err(|error| failed(&error))?;
     let watch = claim
         .watch()
@@ -165,6 +167,22 @@ fn serve(options: &Options) -> Result<(), Failed> {
     });
     device.stop();
     result
+}
+
+/// A worker needs half a dozen descriptors, and a shell's programs get no more than 1,024 unless they ask. With the sandbox
+/// entered the limit can't be changed any more.
+fn raise_descriptors() {
+    let limit = getrlimit(Resource::Nofile);
+    let raised = Rlimit {
+        current: limit.maximum,
+        maximum: limit.maximum,
+    };
+    if let Err(error) = setrlimit(Resource::Nofile, raised) {
+        log::debug!(
+            "the limit of descriptors stays at {:?}: {error}",
+            limit.current
+        );
+    }
 }
 
 /// Waits for one of the reasons to end.

@@ -77,7 +77,7 @@ impl Device {
     /// privileges is open then, and no thread runs yet.
     pub fn start(options: &Options, confine: impl FnOnce()) -> Result<Arc<Self>, DeviceError> {
         let refused = |what| move |source| DeviceError::Refused { what, source };
-        let offloads = Arc::new(Offloads::new(&options.no_offload));
+        let offloads = Arc::new(Offloads::new(&options.no_offload).forcing(&options.force_offload));
         let wished = options.workers.map(|workers| usize::from(workers.get()));
         let plan = Plan::new(options.engine, wished, options.pin);
         let spread = options.spread && plan.sockets() > 1;

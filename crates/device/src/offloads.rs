@@ -103,6 +103,7 @@ pub struct Offloads {
 struct Entry {
     state: AtomicU8,
     probing: AtomicBool,
+    forced: AtomicBool,
     errors: AtomicU64,
     reason: Mutex<Option<String>>,
 }
@@ -117,6 +118,21 @@ impl Offloads {
             *entry.reason() = Some("switched off by an option".to_owned());
         }
         offloads
+    }
+
+    /// Has these used also by kernels whose versions are known for breaking them, for a distributor may have mended
+    /// them. Tests and later failures still decide.
+    #[must_use]
+    pub fn forcing(self, forced_by_user: &[Offload]) -> Self {
+        for offload in forced_by_user {
+            self.entry(*offload).forced.store(true, Ordering::Relaxed);
+        }
+        self
+    }
+
+    /// Whether the kernel's version doesn't matter.
+    pub(crate) fn forced(&self, offload: Offload) -> bool {
+        self.entry(offload).forced.load(Ordering::Relaxed)
     }
 
     /// Whether it is to be used. Cheap enough to be asked for each batch.

@@ -50,6 +50,10 @@ pub struct Options {
     #[arg(long, value_name = "NAME", value_delimiter = ',', value_parser = offload, env = "WIRESPEED_NO_OFFLOAD")]
     pub no_offload: Vec<Offload>,
 
+    /// Use these (udp-gso, udp-gro) although the kernel's version is known for breaking them
+    #[arg(long, value_name = "NAME", value_delimiter = ',', value_parser = judged_by_version, env = "WIRESPEED_FORCE_OFFLOAD")]
+    pub force_offload: Vec<Offload>,
+
     /// How much to log [also: `LOG_LEVEL`; default: info]
     #[arg(long, value_enum, value_name = "LEVEL")]
     pub log_level: Option<LogLevel>,
@@ -131,6 +135,16 @@ fn workers(text: &str) -> Result<NonZeroU16, String> {
         .ok_or_else(|| "a number from 1 to 256".to_owned())
 }
 
+/// One that some versions of the kernel are known to break.
+fn judged_by_version(text: &str) -> Result<Offload, String> {
+    [Offload::UdpGso, Offload::UdpGro]
+        .into_iter()
+        .find(|offload| offload.name() == text)
+        .ok_or_else(|| {
+            "udp-gso or udp-gro: no version of the kernel speaks against others".to_owned()
+        })
+}
+
 fn offload(text: &str) -> Result<Offload, String> {
     Offload::ALL
         .into_iter()
@@ -166,13 +180,14 @@ mod tests {
     #[test]
     fn everything_can_be_said() {
         let options = parse(
-            "wirespeed-device --engine pipeline --workers 4 --pin --spread --no-offload udp-gso,tun-uso --log-level verbose -f wg0",
+            "wirespeed-device --engine pipeline --workers 4 --pin --spread --no-offload udp-gso,tun-uso --force-offload udp-gro --log-level verbose -f wg0",
         )
         .unwrap();
         assert!(options.foreground && options.pin && options.spread);
         assert_eq!(options.engine, EngineKind::Pipeline);
         assert_eq!(options.workers, NonZeroU16::new(4));
         assert_eq!(options.no_offload, [Offload::UdpGso, Offload::TunUso]);
+        assert_eq!(options.force_offload, [Offload::UdpGro]);
         assert_eq!(options.log_level, Some(LogLevel::Debug));
     }
 
@@ -205,6 +220,7 @@ mod tests {
             "wirespeed-device wg0 --workers 257",
             "wirespeed-device wg0 --engine fast",
             "wirespeed-device wg0 --no-offload everything",
+            "wirespeed-device wg0 --force-offload tun-tso4",
         ] {
             assert!(parse(line).is_err(), "{line}");
         }

@@ -418,6 +418,11 @@ fn open_device(name: &str) -> Result<OwnedFd, TunError> {
             name: name.to_owned(),
             source: error.into(),
         },
+        Errno::MFILE | Errno::NFILE => TunError::System {
+            what: "open a queue",
+            name: name.to_owned(),
+            source: error.into(),
+        },
         _ => TunError::NoDevice(error.into()),
     })
 }

@@ -1,15 +1,18 @@
-//! The program's life: background, sandbox, signals, sockets, and wg-quick on top.
+//! The program's life: background, signals, sockets, and wg-quick on top; what it gives up, logs and tells systemd.
 //!
 //! A debug build stops at a system call that isn't allowed, so each of these also tests the sandbox.
 
 mod daemon {
+    mod logs;
+    mod privileges;
     pub(crate) mod support;
+    mod systemd;
 }
 
 use std::fmt::Write as _;
 use std::fs;
 use std::io::{Read, Write};
-use std::os::unix::net::{UnixDatagram, UnixStream};
+use std::os::unix::net::UnixStream;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -108,160 +111,6 @@ fn a_killed_one_is_replaced() {
     assert!(foreground.running().has_files(), "nobody removed them");
     let again = namespace.foreground(&name, &[]);
     assert!(wg(&["show", &again.name, "listen-port"]).success);
-}
-
-#[test]
-fn every_thread_gave_everything_up() {
-    let Some(namespace) = Namespace::new("every_thread_gave_everything_up") else {
-        return;
-    };
-    for options in [&[][..], &["--engine", "pipeline", "--workers", "2"]] {
-        let foreground = namespace.foreground(&unique(), options);
-        // Threads of connections, too.
-        let _silent: Vec<_> = (0..3)
-            .map(|_| UnixStream::connect(foreground.running().uapi()).unwrap())
-            .collect();
-        std::thread::sleep(Duration::from_millis(200));
-        let document = statistics(&foreground.name);
-        let layers = document["sandbox"].as_array().unwrap();
-        let on = |layer: &str| {
-            layers
-                .iter()
-                .any(|one| one["layer"] == layer && one["on"] == true)
-        };
-        for layer in ["no-dumps", "capabilities", "no-new-privileges", "seccomp"] {
-            assert!(on(layer), "{layer}: {document:#}");
-        }
-        if !on("landlock") {
-            skip(
-                "every_thread_gave_everything_up",
-                &format!("no landlock: {layers:?}"),
-            );
-        }
-        let tasks = fs::read_dir(format!("/proc/{}/task", foreground.running().pid)).unwrap();
-        let mut threads = 0;
-        for task in tasks {
-            let path = task.unwrap().path().join("status");
-            let Ok(status) = fs::read_to_string(path) else {
-                continue;
-            };
-            threads += 1;
-            let field = |name: &str| {
-                let line = status.lines().find_map(|line| line.strip_prefix(name));
-                line.unwrap().trim().to_owned()
-            };
-            // CAP_NET_BIND_SERVICE is 10, CAP_NET_ADMIN 12.
-            for set in ["CapPrm:", "CapEff:", "CapBnd:"] {
-                assert_eq!(field(set), "0000000000001400", "{status}");
-            }
-            for set in ["CapInh:", "CapAmb:"] {
-                assert_eq!(field(set), "0000000000000000", "{status}");
-            }
-            assert_eq!(
-                (field("NoNewPrivs:").as_str(), field("Seccomp:").as_str()),
-                ("1", "2")
-            );
-        }
-        assert!(threads >= 6, "{threads}");
-    }
-}
-
-#[test]
-fn without_a_sandbox_it_says_so() {
-    let Some(namespace) = Namespace::new("without_a_sandbox_it_says_so") else {
-        return;
-    };
-    let foreground = namespace.foreground(&unique(), &["--no-sandbox"]);
-    let document = statistics(&foreground.name);
-    let layers = document["sandbox"].as_array().unwrap();
-    assert!(layers.len() == 5 && layers.iter().all(|layer| layer["on"] == false));
-}
-
-#[test]
-fn what_wg_can_set_works_in_the_sandbox() {
-    let Some(namespace) = Namespace::new("what_wg_can_set_works_in_the_sandbox") else {
-        return;
-    };
-    let foreground = namespace.foreground(&unique(), &[]);
-    let name = &foreground.name;
-    let show = |what: &str| wg(&["show", name, what]).text.trim().to_owned();
-    content(
-        namespace
-            .command("ip")
-            .args(["link", "set", "up", "dev", name]),
-    );
-    let (own, peer) = (private_key(1), base64(&[7; 32]));
-    for _ in 0..2 {
-        content(
-            Command::new("wg")
-                .args(["set", name, "private-key"])
-                .arg(own.path()),
-        );
-        // A port below 1024, a mark, and back: capabilities are needed for these.
-        for (port, mark) in [("53", "0x35"), ("51820", "off"), ("0", "off")] {
-            content(namespace.command("wg").args([
-                "set",
-                name,
-                "listen-port",
-                port,
-                "fwmark",
-                mark,
-            ]));
-            assert_eq!(show("fwmark"), mark);
-            if port != "0" {
-                assert_eq!(show("listen-port"), port);
-            }
-            assert_ne!(show("listen-port"), "0");
-        }
-        content(Command::new("wg").args([
-            "set",
-            name,
-            "peer",
-            &peer,
-            "endpoint",
-            "[fe80::1%lo]:9",
-            "persistent-keepalive",
-            "1",
-            "allowed-ips",
-            "10.0.0.0/8",
-        ]));
-        assert!(
-            show("endpoints").contains("[fe80::1%lo]:9"),
-            "{}",
-            show("endpoints")
-        );
-        content(
-            namespace
-                .command("ip")
-                .args(["link", "set", "mtu", "1300", "dev", name]),
-        );
-        content(
-            namespace
-                .command("ip")
-                .args(["link", "set", "down", "dev", name]),
-        );
-        content(
-            namespace
-                .command("ip")
-                .args(["link", "set", "up", "dev", name]),
-        );
-    }
-    // A port in use is refused, and the old one stays.
-    let taken = namespace.foreground(&unique(), &[]);
-    content(
-        namespace
-            .command("ip")
-            .args(["link", "set", "up", "dev", &taken.name]),
-    );
-    content(Command::new("wg").args(["set", &taken.name, "listen-port", "40001"]));
-    content(Command::new("wg").args(["set", name, "listen-port", "40002"]));
-    let refused = wg(&["set", name, "listen-port", "40001"]);
-    assert!(
-        !refused.success && refused.errors.contains("Address already in use"),
-        "{}",
-        refused.errors
-    );
-    assert_eq!(show("listen-port"), "40002");
 }
 
 #[test]
@@ -376,131 +225,6 @@ fn what_is_missing_is_said_in_a_sentence() {
     );
 }
 
-#[test]
-fn no_key_is_logged() {
-    let Some(namespace) = Namespace::new("no_key_is_logged") else {
-        return;
-    };
-    let mut foreground = namespace.foreground(&unique(), &["--log-level", "trace"]);
-    let name = foreground.name.clone();
-    let (own, psk) = (private_key(0x51), private_key(0x52));
-    content(
-        Command::new("wg")
-            .args(["set", &name, "private-key"])
-            .arg(own.path()),
-    );
-    content(
-        Command::new("wg")
-            .args([
-                "set",
-                &name,
-                "peer",
-                &base64(&[7; 32]),
-                "endpoint",
-                "127.0.0.1:9",
-                "preshared-key",
-            ])
-            .arg(psk.path()),
-    );
-    content(
-        namespace
-            .command("ip")
-            .args(["link", "set", "up", "dev", &name]),
-    );
-    let mut socket = UnixStream::connect(foreground.running().uapi()).unwrap();
-    for line in ["private_kee=", "private_key=0", "public_key=x", ""] {
-        write!(socket, "set=1\n{line}{}\n\n", "51".repeat(32)).unwrap();
-    }
-    let mut answers = String::new();
-    socket.shutdown(std::net::Shutdown::Write).unwrap();
-    socket.read_to_string(&mut answers).unwrap();
-    assert_eq!(answers.matches("errno=-").count(), 4, "{answers}");
-    let document = statistics(&name);
-    assert_eq!(document["uapi"]["failures"]["unknown-key"], 1);
-    content(Command::new("kill").arg(foreground.running().pid.to_string()));
-    foreground.wait();
-    let log = foreground.log();
-    assert!(
-        log.contains("preshared key set") && log.contains("configuration refused"),
-        "{log}"
-    );
-    for byte in [0x51, 0x52] {
-        let text = base64(&[byte; 32]);
-        assert!(
-            !log.contains(text.trim_end_matches('='))
-                && !log.contains(&format!("{byte:02x}").repeat(8)),
-            "{log}"
-        );
-        assert!(!document.to_string().contains(&text));
-    }
-}
-
-#[test]
-fn a_log_nobody_reads_stalls_nothing() {
-    let Some(namespace) = Namespace::new("a_log_nobody_reads_stalls_nothing") else {
-        return;
-    };
-    let name = unique();
-    // Its pipe is held and never read.
-    let mut child = namespace
-        .command(PROGRAM)
-        .args(["--foreground", "--log-level", "trace", &name])
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
-    assert!(eventually(|| wg(&["show", &name, "listen-port"]).success));
-    let mut socket = UnixStream::connect(format!("/run/wireguard/{name}.sock")).unwrap();
-    for _ in 0..3_000 {
-        socket
-            .write_all(b"set=1\nnonsense of some length, so that the pipe is full soon\n\n")
-            .unwrap();
-        let mut answer = [0; 11];
-        socket.read_exact(&mut answer).unwrap();
-        assert_eq!(&answer, b"errno=-71\n\n");
-    }
-    let document = statistics(&name);
-    assert!(
-        document["log"]["lost"].as_u64() > Some(0),
-        "{}",
-        document["log"]
-    );
-    content(Command::new("kill").arg(child.id().to_string()));
-    assert!(eventually(|| child
-        .try_wait()
-        .is_ok_and(|ended| ended.is_some())));
-}
-
-#[test]
-fn systemd_is_told_when_it_is_ready_and_when_it_ends() {
-    let Some(namespace) = Namespace::new("systemd_is_told") else {
-        return;
-    };
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("notify");
-    let socket = UnixDatagram::bind(&path).unwrap();
-    socket
-        .set_read_timeout(Some(Duration::from_secs(20)))
-        .unwrap();
-    let name = unique();
-    let mut child = namespace
-        .command(PROGRAM)
-        .args(["-f", &name])
-        .env("NOTIFY_SOCKET", &path)
-        .stderr(Stdio::null())
-        .spawn()
-        .unwrap();
-    let told = || {
-        let mut bytes = [0; 64];
-        let count = socket.recv(&mut bytes).unwrap();
-        String::from_utf8_lossy(&bytes[..count]).into_owned()
-    };
-    assert_eq!(told(), "READY=1");
-    assert!(wg(&["show", &name, "listen-port"]).success);
-    content(Command::new("kill").arg(Running::find(&name).pid.to_string()));
-    assert_eq!(told(), "STOPPING=1");
-    assert!(child.wait().unwrap().success());
-}
-
 /// The figures of a release build are looked at in the benchmarks; this only holds them to a bound.
 #[test]
 fn ten_thousand_peers_fit() {
@@ -552,129 +276,69 @@ fn ten_thousand_peers_fit() {
 }
 
 #[test]
-fn the_units_are_sound() {
-    let test = "the_units_are_sound";
-    let folder = tempfile::tempdir().unwrap();
-    let unit = std::path::Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("../../packaging/systemd/wirespeed-device@.service");
-    let text = fs::read_to_string(unit).unwrap();
-    // The program isn't installed where the tests run.
-    let text = text.replace("/usr/bin/wirespeed-device", PROGRAM);
-    let path = folder.path().join("wirespeed-device@wg0.service");
-    fs::write(&path, text).unwrap();
-    let Ok(verified) = Command::new("systemd-analyze")
-        .arg("verify")
-        .arg(&path)
-        .output()
-    else {
-        return skip(test, "systemd-analyze isn't installed");
-    };
-    let errors = String::from_utf8_lossy(&verified.stderr);
-    let ours: Vec<_> = errors
-        .lines()
-        .filter(|line| line.contains("wirespeed"))
-        .collect();
-    assert!(verified.status.success() && ours.is_empty(), "{errors}");
-}
-
-#[test]
-fn a_daemon_logs_to_the_system() {
-    let test = "a_daemon_logs_to_the_system";
-    let Some(namespace) = Namespace::new(test) else {
+fn a_taken_port_can_be_asked_for_again() {
+    let Some(namespace) = Namespace::new("a_taken_port_can_be_asked_for_again") else {
         return;
     };
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("log");
-    let socket = UnixDatagram::bind(&path).unwrap();
-    fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(0o666)).unwrap();
-    socket
-        .set_read_timeout(Some(Duration::from_secs(10)))
-        .unwrap();
-    let name = unique();
-    // A /dev of its own, where the system's log is ours.
-    let script = format!(
-        "mount -t tmpfs none /dev && mkdir /dev/net && mknod /dev/net/tun c 10 200 && mknod /dev/null c 1 3 && \
-         ln -s {} /dev/log && exec {PROGRAM} {name}",
-        path.display()
-    );
-    let output = run(namespace
-        .command("unshare")
-        .args(["-m", "sh", "-c", &script])
-        .env_remove("LOG_LEVEL")
-        .env_remove("JOURNAL_STREAM"));
-    if output.errors.contains("mknod") {
-        return skip(test, "no device can be made here");
-    }
-    assert!(output.success, "{}", output.errors);
-    let pid = Running::find(&name).pid;
-    content(namespace.command("ip").args(["link", "del", &name]));
-    let mut bytes = [0; 4096];
-    let mut said = String::new();
-    while !said.contains("deleted") {
-        let count = socket.recv(&mut bytes).unwrap();
-        said = String::from_utf8_lossy(&bytes[..count]).into_owned();
-        assert!(
-            said.starts_with("<30>wirespeed-device[") && said.contains(&format!("]: {name}: ")),
-            "{said}"
+    let up = |name: &str| {
+        content(
+            namespace
+                .command("ip")
+                .args(["link", "set", "up", "dev", name]),
         );
-        assert!(said.contains(&format!("[{pid}]")), "{said}");
-    }
+    };
+    let first = namespace.foreground(&unique(), &[]);
+    content(Command::new("wg").args(["set", &first.name, "listen-port", "40001"]));
+    up(&first.name);
+    let second = namespace.foreground(&unique(), &[]);
+    let ask = || wg(&["set", &second.name, "listen-port", "40001"]);
+    assert!(
+        ask().success,
+        "while the interface is down nothing is bound"
+    );
+    up(&second.name);
+    assert!(eventually(|| second.log().contains("40001")));
+    let refused = ask();
+    assert!(
+        !refused.success && refused.errors.contains("Address already in use"),
+        "{}",
+        refused.errors
+    );
+    assert!(statistics(&second.name)["workers"][0]["port"].is_null());
+    content(Command::new("wg").args(["set", &first.name, "listen-port", "40002"]));
+    assert!(ask().success);
+    assert_eq!(statistics(&second.name)["workers"][0]["port"], 40_001);
 }
 
-/// A unit that gives less than is used would be noticed by its users only.
 #[test]
-fn the_capabilities_of_the_unit_are_enough() {
-    let test = "the_capabilities_of_the_unit_are_enough";
-    let Some(namespace) = Namespace::new(test) else {
+fn many_workers_get_their_descriptors() {
+    let Some(namespace) = Namespace::new("many_workers_get_their_descriptors") else {
         return;
     };
-    let unit = std::path::Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("../../packaging/systemd/wirespeed-device@.service");
-    let unit = fs::read_to_string(unit).unwrap();
-    let given = unit
-        .lines()
-        .find_map(|line| line.strip_prefix("CapabilityBoundingSet="));
-    let given: Vec<_> = given
-        .unwrap()
-        .split(' ')
-        .map(|name| name.trim_start_matches("CAP_").to_lowercase())
-        .collect();
-    let bounding = format!("-all,+{}", given.join(",+"));
-    let report = |limited: bool| {
-        let name = unique();
-        let mut command = namespace.command(if limited { "setpriv" } else { "env" });
-        if limited {
-            command.args([
-                "--bounding-set",
-                &bounding,
-                "--inh-caps",
-                "-all",
-                "--no-new-privs",
-            ]);
-        }
-        // With a level asked for, the daemon keeps standard error, so this can't be a pipe that is read to its end.
-        let log = tempfile::NamedTempFile::new().unwrap();
-        let status = command
-            .args([PROGRAM, "--workers", "2", "--log-level", "debug", &name])
-            .stderr(log.reopen().unwrap())
-            .status()
-            .unwrap();
-        let log = fs::read_to_string(log.path()).unwrap();
-        assert!(status.success(), "{log}");
-        let document = statistics(&name);
-        let running = Running::find(&name);
-        content(namespace.command("ip").args(["link", "del", &name]));
-        assert!(eventually(|| running.gone()));
-        let refused: Vec<_> = log
-            .lines()
-            .filter(|line| line.contains("not permitted"))
-            .map(ToOwned::to_owned)
-            .collect();
-        (
-            document["offloads"].clone(),
-            document["sandbox"].clone(),
-            refused,
-        )
+    let name = unique();
+    let start = |limit: &str| {
+        let line = format!("ulimit {limit} 60 && exec {PROGRAM} --workers 40 --spread {name}");
+        run(namespace.command("sh").args(["-c", &line]))
     };
-    assert_eq!(report(true), (report(false).0, report(false).1, Vec::new()));
+    let refused = start("-n");
+    assert!(
+        !refused.success && refused.errors.contains("Too many open files"),
+        "{}",
+        refused.errors
+    );
+    assert!(!refused.errors.contains("modprobe"), "{}", refused.errors);
+    let started = start("-S -n");
+    assert!(started.success, "{}", started.errors);
+    content(
+        namespace
+            .command("ip")
+            .args(["link", "set", "up", "dev", &name]),
+    );
+    let bound = |statistics: &serde_json::Value| {
+        let workers = statistics["workers"].as_array().unwrap();
+        let ports = workers.iter().filter(|worker| worker["port"].is_u64());
+        ports.count()
+    };
+    assert!(eventually(|| bound(&statistics(&name)) == 40));
+    content(namespace.command("ip").args(["link", "delete", &name]));
 }

@@ -119,11 +119,9 @@ fn change_device(interface: &dyn Interface, line: DeviceLine) -> Result<(), SetE
             }
         }
         DeviceLine::ListenPort(port) => {
-            if port == 0 || port != interface.listen_port() {
-                interface
-                    .set_listen_port(port)
-                    .map_err(|error| SetError::ListenPort { port, error })?;
-            }
+            interface
+                .set_listen_port(port)
+                .map_err(|error| SetError::ListenPort { port, error })?;
         }
         DeviceLine::FwMark(mark) => {
             if mark != interface.fwmark() {

@@ -58,19 +58,29 @@ pub(super) fn once(offloads: &Offloads) {
     let release = rustix::system::uname();
     let version = version(&release.release().to_string_lossy());
     let (gso, gro) = test();
-    let gso = match version {
-        Some(version) if (MANGLING[0]..=MANGLING[1]).contains(&version) => Err(
-            "Linux 7.0.0 to 7.1.4 send trains that receivers drop; update to 7.1.5 or later"
-                .to_owned(),
-        ),
-        _ => verdict(Offload::UdpGso, gso),
-    };
-    let gro = match version {
-        Some(version) if version < GRO_SINCE => Err("it is complete from Linux 5.12 on".to_owned()),
-        _ => verdict(Offload::UdpGro, gro),
-    };
-    offloads.probed(Offload::UdpGso, gso);
-    offloads.probed(Offload::UdpGro, gro);
+    for (offload, found) in [(Offload::UdpGso, gso), (Offload::UdpGro, gro)] {
+        let refused = version.and_then(|version| refused(offload, version));
+        let verdict = match refused {
+            Some(why) if offloads.forced(offload) => {
+                log::warn!("{offload}: used as an option says, although {why}");
+                verdict(offload, found)
+            }
+            Some(why) => Err(why.to_owned()),
+            None => verdict(offload, found),
+        };
+        offloads.probed(offload, verdict);
+    }
+}
+
+/// Why kernels of this version can't be trusted with it, whatever the test says.
+fn refused(offload: Offload, version: Version) -> Option<&'static str> {
+    match offload {
+        Offload::UdpGso if (MANGLING[0]..=MANGLING[1]).contains(&version) => {
+            Some("Linux 7.0.0 to 7.1.4 send trains that receivers drop; update to 7.1.5 or later")
+        }
+        Offload::UdpGro if version < GRO_SINCE => Some("it is complete from Linux 5.12 on"),
+        _ => None,
+    }
 }
 
 fn verdict(offload: Offload, found: Found) -> Result<(), String> {
@@ -284,9 +294,11 @@ mod tests {
 
     #[test]
     fn mangling_kernels_are_known() {
-        let mangles = |release| (MANGLING[0]..=MANGLING[1]).contains(&version(release).unwrap());
+        let mangles = |release| refused(Offload::UdpGso, version(release).unwrap()).is_some();
         assert!(mangles("7.0.0-14-generic") && mangles("7.1.4"));
         assert!(!mangles("6.18.44") && !mangles("7.1.5") && !mangles("7.2.0"));
+        assert!(refused(Offload::UdpGro, (5, 11, 22)).is_some());
+        assert!(refused(Offload::UdpGro, (5, 12, 0)).is_none());
     }
 
     #[test]
