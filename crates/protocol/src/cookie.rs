@@ -107,17 +107,15 @@ impl Gate {
             }
             state.secret(now, rng).clone()
         };
-        let cookie = Cookie::new(&secret, source);
-        let proven = cookie.made_mac2_of(macs);
-        let mut state = self.0.locked();
-        if proven {
-            if state.limiter.allow(now, source.ip()) {
+        // Most messages of a flood have no cookie, and most of these get none.
+        if macs.has_mac2() && Cookie::new(&secret, source).made_mac2_of(macs) {
+            if self.0.locked().limiter.allow(now, source.ip()) {
                 Admission::Admit
             } else {
                 Admission::TooMany
             }
-        } else if state.replies.allow(now, source.ip()) {
-            Admission::SendCookie(cookie)
+        } else if self.0.locked().replies.allow(now, source.ip()) {
+            Admission::SendCookie(Cookie::new(&secret, source))
         } else {
             Admission::Withhold
         }
@@ -148,11 +146,9 @@ impl Cookie {
     }
 
     fn made_mac2_of(&self, macs: &Macs<'_>) -> bool {
-        // Zero says that the sender has no cookie, which need not be found out by hashing.
-        macs.mac2 != [0; MAC_BYTES]
-            && mac(self.0.as_slice(), &[macs.covered_by_mac2])
-                .ct_eq(&macs.mac2)
-                .into()
+        mac(self.0.as_slice(), &[macs.covered_by_mac2])
+            .ct_eq(&macs.mac2)
+            .into()
     }
 
     /// The answer with this cookie to the message with these MACs and this sender's index.

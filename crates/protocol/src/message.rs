@@ -216,6 +216,11 @@ impl<'a> Macs<'a> {
             mac2: array_at(message, at + MAC_BYTES)?,
         })
     }
+
+    /// Whether there is a second one: zeros say that the sender has no cookie to make it with.
+    pub(crate) fn has_mac2(&self) -> bool {
+        self.mac2 != [0; MAC_BYTES]
+    }
 }
 
 fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {

@@ -64,7 +64,8 @@ fn a_flood_from_many_sources_costs_no_handshake_and_spares_the_tunnel() {
             world.run_for(Duration::from_millis(20));
         }
     }
-    assert!(cookies > 18_000, "{cookies}");
+    // Of 0.4 s: 20,000 a second, and a second's tenth that was saved up.
+    assert!((8_000..=10_500).contains(&cookies), "{cookies}");
     // The limit of a second's worth is spent before load is seen; one of those is authentic.
     assert!(world.sent(1, Kind::Response).len() <= answered + 1);
     let there = world.send(0, 1);
@@ -158,11 +159,13 @@ fn what_nobody_fetches_is_bounded() {
     let machine = &world.machines[1];
     machine.tunnel.force_load(true);
     let mut rng = <rand::rngs::StdRng as rand::SeedableRng>::seed_from_u64(1);
+    let mut now = world.now_of(1);
     for number in 0..10_000 {
-        let source = anywhere(number);
+        // As fast as all are answered.
+        now.instant = now.instant + Duration::from_micros(50);
         let _ = machine
             .tunnel
-            .handshake(world.now_of(1), source, &initiation, &mut rng);
+            .handshake(now, anywhere(number), &initiation, &mut rng);
     }
     let waiting = std::iter::from_fn(|| machine.tunnel.poll_transmit()).count();
     assert_eq!(waiting, 8_192);
