@@ -2,15 +2,12 @@
 //!
 //! Callers are honest: each has a key the daemon knows and makes one handshake. What costs a caller time is done before and after
 //! the time that counts: its initiation beforehand, and reading the answer afterwards. A cookie is put on at once, and the
-//! initiation sent again. The flood is not honest: initiations of nobody from random addresses, which only have MAC1 right.
+//! initiation sent again. (`flood` is the dishonest one.)
 
 use std::collections::VecDeque;
 use std::io::{self, IoSlice, IoSliceMut};
 use std::net::{Ipv4Addr, SocketAddrV4, UdpSocket};
 use std::os::fd::AsRawFd;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use nix::libc;
@@ -32,10 +29,6 @@ use crate::road::{CROWD, crowd_address};
 const WINDOW: usize = 64;
 /// An answer later than this is none.
 const PATIENCE: Duration = Duration::from_millis(500);
-/// Different messages of a flood; their addresses differ anyway.
-const FORGED: usize = 2_048;
-/// A flood that fell behind catches up by no more than this.
-const BEHIND: Duration = Duration::from_millis(20);
 
 /// A socket with all the crowd's addresses.
 pub(crate) struct Crowd {
@@ -255,61 +248,6 @@ fn now() -> Now {
                 .duration_since(UNIX_EPOCH)
                 .unwrap_or_default(),
         ),
-    }
-}
-
-/// Forged initiations without an end. Dropping it ends it.
-pub(crate) struct Flood {
-    ends: Arc<AtomicBool>,
-    thread: Option<JoinHandle<f64>>,
-}
-
-impl Flood {
-    /// So many a second to a daemon, or to a port where nobody reads them.
-    pub(crate) fn start(crowd: Crowd, to: SocketAddrV4, key: PublicKey, per_second: f64) -> Self {
-        let ends = Arc::new(AtomicBool::new(false));
-        let flag = Arc::clone(&ends);
-        let thread = thread::spawn(move || {
-            let messages: Vec<Initiation> = (0..FORGED).map(|_| forge::initiation(&key)).collect();
-            let mut rng = rand::rng();
-            let begun = Instant::now();
-            let mut paced_from = begun;
-            let (mut sent, mut paced) = (0_u64, 0_u64);
-            while !flag.load(Ordering::Relaxed) {
-                let due = (paced_from.elapsed().as_secs_f64() * per_second) as u64;
-                if (due - paced) as f64 > BEHIND.as_secs_f64() * per_second {
-                    (paced_from, paced) = (Instant::now(), 0);
-                    continue;
-                }
-                for _ in paced..due {
-                    let message = &messages[sent as usize % FORGED];
-                    let source = crowd_address(rng.random());
-                    sent += u64::from(crowd.send(source, to, message).is_ok());
-                }
-                paced = due;
-                thread::sleep(Duration::from_millis(1));
-            }
-            sent as f64 / begun.elapsed().as_secs_f64()
-        });
-        Self {
-            ends,
-            thread: Some(thread),
-        }
-    }
-
-    /// Ends it; how many a second were sent.
-    pub(crate) fn stop(mut self) -> f64 {
-        self.ends.store(true, Ordering::Relaxed);
-        self.thread
-            .take()
-            .and_then(|thread| thread.join().ok())
-            .unwrap_or(0.0)
-    }
-}
-
-impl Drop for Flood {
-    fn drop(&mut self) {
-        self.ends.store(true, Ordering::Relaxed);
     }
 }
 

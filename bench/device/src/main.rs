@@ -11,6 +11,7 @@ mod crowd;
 mod echo;
 mod error;
 mod facts;
+mod flood;
 mod forge;
 mod implementation;
 mod iperf3;

@@ -20,6 +20,9 @@ pub(crate) const CROWDED: Ipv4Addr = Ipv4Addr::new(10, 97, 0, 2);
 /// The first address of the crowd, and how many it has.
 pub(crate) const CROWD: (Ipv4Addr, u32) = (Ipv4Addr::new(10, 64, 0, 0), 1 << 20);
 
+/// The crowd's cable, at both ends.
+pub(crate) const CROWD_CABLE: &str = "crowd";
+
 /// What a network without GSO and GRO lacks.
 const OFFLOADS: [&str; 4] = ["tso", "gso", "gro", "tx-udp-segmentation"];
 
@@ -76,11 +79,11 @@ impl Road {
             place.exec(&line)?;
         }
         road.crowd.ip(&format!(
-            "link add crowd type veth peer name crowd netns {far}\naddr add 10.97.0.1/24 dev crowd\nlink set crowd up\n\
+            "link add {CROWD_CABLE} type veth peer name {CROWD_CABLE} netns {far}\naddr add 10.97.0.1/24 dev {CROWD_CABLE}\nlink set {CROWD_CABLE} up\n\
              route add local 10.64.0.0/12 dev lo\n"
         ))?;
         road.far.ip(&format!(
-            "addr add {CROWDED}/24 dev crowd\nlink set crowd up\nroute add 10.64.0.0/12 via 10.97.0.1\n"
+            "addr add {CROWDED}/24 dev {CROWD_CABLE}\nlink set {CROWD_CABLE} up\nroute add 10.64.0.0/12 via 10.97.0.1\n"
         ))?;
         Ok(road)
     }

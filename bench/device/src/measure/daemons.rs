@@ -7,8 +7,9 @@ use std::time::{Duration, Instant};
 
 use super::{Bench, put};
 use crate::BenchError;
-use crate::crowd::{self, Crowd, Flood};
+use crate::crowd::{self, Crowd};
 use crate::echo::Echo;
+use crate::flood::Flood;
 use crate::implementation::Implementation;
 use crate::iperf3::{self, Direction};
 use crate::model::{Figures, Metric};
@@ -210,13 +211,12 @@ impl Bench<'_> {
             };
             let flood = match flood {
                 Some(port) => {
-                    let crowd = Crowd::open(&self.road.crowd)?;
                     let flood = Flood::start(
-                        crowd,
+                        self.road,
                         SocketAddrV4::new(CROWDED, port),
                         tunnel.far_key(),
                         FLOOD_PER_SECOND,
-                    );
+                    )?;
                     self.pause(FLOOD_AHEAD)?;
                     Some(flood)
                 }
