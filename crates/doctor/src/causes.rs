@@ -5,7 +5,9 @@ mod allowed_ips_overlap;
 mod backlog_overflow;
 mod bufferbloat;
 mod cloud_limit;
+mod collapse_above_rate;
 mod congestion_control;
+mod conntrack_cost;
 mod conntrack_full;
 mod conntrack_invalid;
 mod cpu_saturated;
@@ -23,6 +25,7 @@ mod napi_threaded_stall;
 mod nat_timeout;
 mod nested_tunnel;
 mod numa_remote;
+mod offload_broken;
 mod offload_off;
 mod old_kernel;
 mod one_core_bound;
@@ -51,6 +54,7 @@ pub(crate) const CHECKS: &[Check] = &[
     mss_unclamped::CHECK,
     congestion_control::CHECK,
     bufferbloat::CHECK,
+    collapse_above_rate::CHECK,
     window_limited::CHECK,
     path_slow::CHECK,
     path_loss::CHECK,
@@ -67,7 +71,9 @@ pub(crate) const CHECKS: &[Check] = &[
     allowed_ips_overlap::CHECK,
     nested_tunnel::CHECK,
     offload_off::CHECK,
+    offload_broken::CHECK,
     accept_queue::CHECK,
+    conntrack_cost::CHECK,
     conntrack_full::CHECK,
     conntrack_invalid::CHECK,
     firewall_cost::CHECK,
@@ -89,7 +95,8 @@ pub(crate) fn explains(evidence: &Evidence, cause: &Finding, effect: &Finding) -
         || by_code(&effect.code).is_some_and(|check| (check.follows_from)(evidence, cause, effect))
 }
 
-/// Is something already known that explains a slow tunnel in this direction: MTU, a full socket, a busy processor?
+/// Is something already known that explains a slow tunnel in this direction: MTU, a full socket, a busy processor? Must
+/// not be asked from within a `slows`.
 fn explained(evidence: &Evidence, direction: Direction) -> bool {
     CHECKS
         .iter()

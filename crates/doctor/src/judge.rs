@@ -40,7 +40,8 @@ pub fn judge(evidence: &Evidence) -> Diagnosis {
         );
     }
     not_checked.extend(too_few_pairs(evidence));
-    if found.is_empty() {
+    // What is for information only explains no slow tunnel.
+    if found.iter().all(|(_, one)| one.severity == Severity::Info) {
         not_checked.extend(unsteady(evidence));
         found.extend(unexplained(evidence).map(|one| weighed(one, UNEXPLAINED)));
     }

@@ -9,8 +9,12 @@ use crate::view::word;
 pub(crate) enum Probe {
     /// Numbered datagrams.
     Sequence(Datagrams),
+    /// Datagrams one by one and in trains, outside the tunnel.
+    Segmentation { direction: Direction },
     /// Another congestion control in turn with the sender's own.
     Congestion { direction: Direction },
+    /// The search for the highest rate that stays stable; `peak` in bit/s is what the road may carry.
+    Sweep { direction: Direction, peak: f64 },
 }
 
 /// Numbered UDP datagrams of one size at one rate.
@@ -66,8 +70,14 @@ impl Probe {
                 },
                 word(datagrams.direction)
             ),
+            Self::Segmentation { direction } => {
+                format!("segmentation of datagrams, {}", word(*direction))
+            }
             Self::Congestion { direction } => {
                 format!("another congestion control, {}", word(*direction))
+            }
+            Self::Sweep { direction, .. } => {
+                format!("the highest rate that stays stable, {}", word(*direction))
             }
         }
     }
@@ -76,15 +86,17 @@ impl Probe {
     pub(crate) fn seconds(&self) -> f64 {
         match self {
             Self::Sequence(datagrams) => datagrams.seconds + 0.5,
+            Self::Segmentation { .. } => 3.0,
             Self::Congestion { .. } => 16.0,
+            Self::Sweep { .. } => 23.0,
         }
     }
 
     /// Does it need wirespeed at the far end?
     pub(crate) fn needs_wirespeed(&self) -> bool {
         match self {
-            Self::Sequence(_) => true,
-            Self::Congestion { .. } => false,
+            Self::Sequence(_) | Self::Segmentation { .. } => true,
+            Self::Congestion { .. } | Self::Sweep { .. } => false,
         }
     }
 

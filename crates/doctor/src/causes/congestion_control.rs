@@ -127,6 +127,15 @@ fn used(evidence: &Evidence, direction: Direction, samples: &[&Sample]) -> Optio
         })
 }
 
+/// Share of the segments sent again through the tunnel.
+pub(super) fn retransmitted_share(evidence: &Evidence, direction: Direction) -> Option<f64> {
+    retransmitted(
+        evidence,
+        direction,
+        &evidence.samples(direction, Via::Tunnel),
+    )
+}
+
 /// Share of the segments sent again, over all samples together.
 fn retransmitted(evidence: &Evidence, direction: Direction, samples: &[&Sample]) -> Option<f64> {
     let counted: Vec<(u64, u64)> = samples

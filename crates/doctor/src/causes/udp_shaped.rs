@@ -25,7 +25,9 @@ pub(super) const CHECK: Check = Check {
                 .direction
                 .is_some_and(|direction| !bufferbloat::on_the_road(evidence, direction))
     },
-    slows: |evidence, direction| shaped(evidence, direction).is_some(),
+    slows: |evidence, direction| {
+        evidence.below(direction, FAR_SLOWER) == Some(true) && told(evidence, direction).is_some()
+    },
     wants,
     ..Check::new(
         CODE,
@@ -112,9 +114,11 @@ fn at_rate(evidence: &Evidence, direction: Direction) -> Option<&SequenceProbe> 
 }
 
 fn shaped(evidence: &Evidence, direction: Direction) -> Option<Shaped<'_>> {
-    if !suspected(evidence, direction) {
-        return None;
-    }
+    told(evidence, direction).filter(|_| suspected(evidence, direction))
+}
+
+/// What the datagrams tell, whatever else may explain it.
+fn told(evidence: &Evidence, direction: Direction) -> Option<Shaped<'_>> {
     let probe = at_rate(evidence, direction)?;
     if probe.arrived < POLICED * probe.offered && probe.lost()? > 1.0 - POLICED {
         return Some(Shaped::AllUdp(probe));

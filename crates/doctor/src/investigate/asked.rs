@@ -8,6 +8,7 @@ use wirespeed_measure::{AbPlan, Direction, Load, MeasureError, Protocol, Side, V
 use super::{Driver, Part, SEED, is_final};
 use crate::causes::{CHECKS, sender_uses};
 use crate::probe::{Datagrams, Probe, together};
+use crate::road;
 use crate::view::{FEWEST_PAIRS, sender};
 use crate::{CongestionTrial, FarKind};
 
@@ -17,6 +18,8 @@ const AVAILABLE: &str = "net.ipv4.tcp_available_congestion_control";
 /// The shortest time in which a trial can take its pairs; the first direction that needs one gets it in any case.
 const TRIAL_LEAST: Duration = Duration::from_secs(16);
 const TRIAL_AT_MOST: Duration = Duration::from_secs(25);
+/// A search for a rate takes no longer than this in each direction; where the user asks for it, beyond the budget.
+const SWEEP_AT_MOST: Duration = Duration::from_secs(35);
 /// The share of the whole after which the checks are asked.
 const ASKED_FROM: f64 = 0.9;
 
@@ -42,6 +45,9 @@ impl Driver<'_> {
                     let share = (left / alike.max(1) as u32).max(TRIAL_LEAST.min(left));
                     self.try_congestion(*direction, share)?;
                 }
+                Probe::Sweep { direction, peak } if self.options.sweep => {
+                    self.sweep(*direction, *peak, SWEEP_AT_MOST)?;
+                }
                 _ if left.as_secs_f64() < first.seconds() => {
                     self.not_measured(&first.what(), self.no_time(left));
                 }
@@ -53,6 +59,16 @@ impl Driver<'_> {
                     let both: Vec<Datagrams> = [*datagrams].into_iter().chain(beside).collect();
                     self.count(&both)?;
                     done.extend(beside.map(Probe::Sequence));
+                }
+                Probe::Segmentation { direction } => {
+                    self.progress
+                        .step(&first.what(), ASKED_FROM, first.seconds());
+                    let probe = self.ends.segmentation_probe(*direction);
+                    let probe = self.keep(&first.what(), probe)?;
+                    self.evidence.segmentation.extend(probe.value().cloned());
+                }
+                Probe::Sweep { direction, peak } => {
+                    self.sweep(*direction, *peak, left.min(SWEEP_AT_MOST))?;
                 }
             }
             done.push(first);
@@ -71,8 +87,43 @@ impl Driver<'_> {
                 }));
             }
         }
+        if self.options.sweep {
+            wanted.extend(self.sweeps().filter(|probe| !done.contains(probe)));
+        }
         wanted.sort_by(|one, other| one.seconds().total_cmp(&other.seconds()));
         wanted
+    }
+
+    /// The searches that the user asks for.
+    fn sweeps(&self) -> impl Iterator<Item = Probe> {
+        let evidence = &self.evidence;
+        let directions = self.options.directions.iter().copied();
+        directions
+            .filter(|direction| {
+                evidence
+                    .sweeps
+                    .iter()
+                    .all(|one| one.direction != *direction)
+            })
+            .filter_map(|direction| {
+                let peak = road::road_rate(evidence, direction)?;
+                Some(Probe::Sweep { direction, peak })
+            })
+    }
+
+    fn sweep(
+        &mut self,
+        direction: Direction,
+        peak: f64,
+        budget: Duration,
+    ) -> Result<(), MeasureError> {
+        let what = Probe::Sweep { direction, peak }.what();
+        let sweep = self
+            .ends
+            .rate_sweep(direction, peak, budget, &self.last_part());
+        let sweep = self.keep(&what, sweep)?;
+        self.evidence.sweeps.extend(sweep.value().cloned());
+        Ok(())
     }
 
     /// Counts datagrams, each kind in a thread of its own.
@@ -91,6 +142,15 @@ impl Driver<'_> {
             counting.into_iter().map(ScopedJoinHandle::join).collect()
         });
         self.keep_counted(kinds, counted)
+    }
+
+    fn last_part(&self) -> Part<'_> {
+        Part {
+            whole: self.progress,
+            from: ASKED_FROM,
+            share: 1.0 - ASKED_FROM,
+            more: 0.0,
+        }
     }
 
     fn no_time(&self, left: Duration) -> String {
@@ -115,13 +175,7 @@ impl Driver<'_> {
             self.not_measured(&what, self.no_time(left));
             return Ok(());
         }
-        let part = Part {
-            whole: self.progress,
-            from: ASKED_FROM,
-            share: 1.0 - ASKED_FROM,
-            more: 0.0,
-        };
-        match self.trial(direction, left.min(TRIAL_AT_MOST), &part) {
+        match self.trial(direction, left.min(TRIAL_AT_MOST), &self.last_part()) {
             Ok(Some(trial)) => self.evidence.congestion_trials.push(trial),
             Ok(None) => self.not_measured(&what, "too few pairs could be taken".to_owned()),
             Err(error) if is_final(&error) => return Err(error),

@@ -1,0 +1,375 @@
+//! `collapse-above-rate`: the tunnel carries a rate steadily, and much less when it is asked for more.
+//!
+//! Known from a sweep of caps: one below what the road carries gives more, or the same far more steadily, with far fewer
+//! retransmissions. The loads before it must have shown the same, for one run of a few seconds proves nothing.
+
+use serde_json::json;
+use wirespeed_measure::{Direction, RateSweep, SweepStep, Via};
+use wirespeed_settings::Setting;
+
+use super::{
+    congestion_control, cpu_saturated, explained, one_core_bound, same_direction, socket_overflow,
+};
+use crate::finding::{Check, Found, Outcome, line, percent, rate, rates_line, remedy_of};
+use crate::probe::Probe;
+use crate::view::{DIRECTIONS, sender, word};
+use crate::{Change, Evidence, Goal, Remedy, Severity};
+
+pub(super) const CODE: &str = "collapse-above-rate";
+
+pub(super) const CHECK: Check = Check {
+    // What collapses is then the machine, and the rate is only where it does.
+    follows_from: |_, cause, own| {
+        [
+            cpu_saturated::CODE,
+            one_core_bound::CODE,
+            socket_overflow::CODE,
+        ]
+        .contains(&cause.code.as_str())
+            && (same_direction(cause, own) || cause.direction.is_none())
+    },
+    slows: |evidence, direction| collapse(evidence, direction).is_some(),
+    wants,
+    ..Check::new(
+        CODE,
+        "The tunnel carries less when it is asked for more",
+        run,
+    )
+};
+
+/// Asked for where the tunnel carries less than this share of bare for sure …
+const SLOW: f64 = 0.8;
+/// … at least this share of the segments is sent again …
+const LOSSY: f64 = 0.005;
+/// … and the goodput varies by so much from one tenth of a second to the next and from load to load.
+const UNSTEADY: f64 = 0.3;
+/// A cap must give so many times what no cap gave …
+const BETTER: f64 = 1.15;
+/// … or at least this share of it, while it varies half as much.
+const NEARLY_AS_MUCH: f64 = 0.85;
+/// With a cap at most this share of the retransmissions is left.
+const CALMER: f64 = 1.0 / 3.0;
+/// IPv4 and TCP headers with timestamps, in bytes of each packet.
+const HEADERS: f64 = 52.0;
+
+struct Collapse<'a> {
+    direction: Direction,
+    sweep: &'a RateSweep,
+    free: &'a SweepStep,
+    capped: &'a SweepStep,
+}
+
+fn run(evidence: &Evidence) -> Outcome {
+    let mut outcome = Outcome::default();
+    for direction in DIRECTIONS {
+        if let Some(collapse) = collapse(evidence, direction) {
+            outcome.found.push(found(evidence, &collapse));
+        } else if suspected(evidence, direction) && sweep(evidence, direction).is_none() {
+            outcome.not_known.push(format!(
+                "{}: the goodput swings widely, but no cap was tried (--sweep)",
+                word(direction)
+            ));
+        }
+    }
+    outcome
+}
+
+fn sweep(evidence: &Evidence, direction: Direction) -> Option<&RateSweep> {
+    evidence
+        .sweeps
+        .iter()
+        .find(|sweep| sweep.direction == direction)
+}
+
+fn wants(evidence: &Evidence, direction: Direction) -> Option<Probe> {
+    let peak = crate::road::road_rate(evidence, direction)?;
+    (suspected(evidence, direction) && sweep(evidence, direction).is_none())
+        .then_some(Probe::Sweep { direction, peak })
+}
+
+fn suspected(evidence: &Evidence, direction: Direction) -> bool {
+    evidence.below(direction, SLOW) == Some(true)
+        && !evidence.stalled(direction)
+        && swings(evidence, direction).is_some_and(|swings| swings >= UNSTEADY)
+        && congestion_control::retransmitted_share(evidence, direction)
+            .is_some_and(|share| share >= LOSSY)
+        && !explained(evidence, direction)
+        && !congestion_control::proved(evidence, direction)
+}
+
+/// Coefficient of variation of the goodput over the intervals of all loads through the tunnel, after their warm-up.
+fn swings(evidence: &Evidence, direction: Direction) -> Option<f64> {
+    let rates: Vec<f64> = evidence
+        .samples(direction, Via::Tunnel)
+        .into_iter()
+        .flat_map(|sample| &sample.intervals)
+        .filter(|interval| !interval.warm_up && interval.rate.is_finite())
+        .map(|interval| interval.rate)
+        .collect();
+    let mean = rates.iter().sum::<f64>() / rates.len() as f64;
+    let square = |rate: &f64| (rate - mean) * (rate - mean);
+    let variance = rates.iter().map(square).sum::<f64>() / rates.len() as f64;
+    (rates.len() >= 10 && mean > 0.0).then(|| variance.sqrt() / mean)
+}
+
+fn collapse(evidence: &Evidence, direction: Direction) -> Option<Collapse<'_>> {
+    let sweep = sweep(evidence, direction)?;
+    let free = sweep.steps.iter().find(|step| step.cap.is_none())?;
+    let capped = sweep
+        .steps
+        .iter()
+        .filter(|step| step.stable && step.cap.is_some())
+        .max_by(|one, other| one.goodput.total_cmp(&other.goodput))?;
+    let calmer = match (free.retransmits, capped.retransmits) {
+        (Some(free), Some(capped)) => Some(free > 0.0 && capped <= CALMER * free),
+        _ => None,
+    };
+    let loads = evidence.comparison(direction)?.tunnel;
+    let more = capped.goodput >= BETTER * free.goodput.max(loads) && calmer != Some(false);
+    let swung = |variation: f64| variation >= UNSTEADY;
+    let steadier = capped.goodput >= NEARLY_AS_MUCH * free.goodput.max(loads)
+        && swung(free.variation)
+        && swings(evidence, direction).is_some_and(swung)
+        && capped.variation <= free.variation / 2.0
+        && calmer == Some(true);
+    (more || steadier).then_some(Collapse {
+        direction,
+        sweep,
+        free,
+        capped,
+    })
+}
+
+fn found(evidence: &Evidence, collapse: &Collapse<'_>) -> Found {
+    let Collapse {
+        direction,
+        sweep,
+        free,
+        capped,
+    } = collapse;
+    let end = sender(*direction);
+    let way = word(*direction);
+    let cap = capped.cap.unwrap_or(capped.goodput);
+    let mut lines: Vec<_> = sweep
+        .steps
+        .iter()
+        .map(|step| {
+            line(
+                format!(
+                    "goodput by cap ({}){}, {way}",
+                    sweep.capped_by,
+                    if step.stable { ", steady" } else { "" }
+                ),
+                evidence.interface_at(end),
+                step.cap,
+                step.goodput,
+                "bit/s",
+            )
+        })
+        .collect();
+    if let (Some(before), Some(after)) = (free.retransmits, capped.retransmits) {
+        lines.push(line(
+            format!(
+                "segments sent again per second without a cap, and with {}, {way}",
+                rate(cap)
+            ),
+            evidence.interface_at(end),
+            before,
+            after,
+            "segments/s",
+        ));
+    }
+    lines.push(line(
+        format!(
+            "variation of the goodput without a cap, and with {}, {way}",
+            rate(cap)
+        ),
+        evidence.interface_at(end),
+        free.variation,
+        capped.variation,
+        "share",
+    ));
+    lines.extend(rates_line(evidence, *direction));
+    Found {
+        severity: Severity::Warning,
+        confidence: 0.8,
+        effect: (1.0 - free.goodput / capped.goodput.max(1.0)).clamp(0.1, 1.0),
+        host: evidence.name(end).to_owned(),
+        direction: Some(*direction),
+        evidence: lines,
+        because: format!(
+            "Held to {} the tunnel carries {} and varies by {}; without a cap it carries {} and varies by {}: above that rate something on the way collapses.",
+            rate(cap),
+            rate(capped.goodput),
+            percent(capped.variation),
+            rate(free.goodput),
+            percent(free.variation)
+        ),
+        remedies: shaper(evidence, collapse).into_iter().collect(),
+        refused: Vec::new(),
+    }
+}
+
+fn shaper(evidence: &Evidence, collapse: &Collapse<'_>) -> Option<Remedy> {
+    let end = sender(collapse.direction);
+    let tunnel = evidence.tunnel(end)?;
+    let packet = f64::from(tunnel.mtu.max(576));
+    // The limit counts inner IP packets, the cap their payload.
+    let limit = (collapse.capped.cap? * packet / (packet - HEADERS) / 1e4).round() * 1e4;
+    if limit < 1e5 {
+        return None;
+    }
+    let setting = Setting::EgressShaper {
+        interface: tunnel.name.clone(),
+    };
+    Some(remedy_of(
+        evidence,
+        format!(
+            "Limit what leaves by {} to {}, the highest rate that stayed steady",
+            evidence.interface_at(end),
+            rate(limit)
+        ),
+        vec![(
+            Change {
+                end,
+                setting,
+                value: json!(limit as u64),
+            },
+            json!(null),
+        )],
+        Goal::Goodput,
+        "caps the tunnel's peak; look for the rate again after every other repair: in one public case it rose from 150 to 450 Mbit/s".to_owned(),
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use wirespeed_measure::{Direction, Interval, RateSweep, SweepStep, Via};
+
+    use super::{CODE, wants};
+    use crate::probe::Probe;
+    use crate::testing::{
+        at, codes, core, each_sample, healthy, not_checked, nothing, only_finding, rtt, set_ratio,
+    };
+    use crate::{End, Evidence, judge};
+
+    fn step(cap: Option<f64>, goodput: f64, variation: f64, retransmits: f64) -> SweepStep {
+        SweepStep {
+            cap,
+            goodput,
+            variation,
+            retransmits: Some(retransmits),
+            loaded_rtt: None,
+            stable: variation <= 0.15,
+        }
+    }
+
+    /// A tunnel that swings between 20 and 80 Mbit/s on a road of 100.
+    fn swinging() -> Evidence {
+        let mut evidence = healthy();
+        set_ratio(&mut evidence, Direction::Upload, 0.5);
+        each_sample(&mut evidence, Direction::Upload, Via::Tunnel, |sample| {
+            sample.retransmits = Some(500);
+            sample.congestion_control = Some("bbr".to_owned());
+            sample.loaded_rtt = Some(rtt(0.012));
+            sample.intervals = [20e6, 80e6, 20e6, 80e6]
+                .map(|rate| Interval {
+                    start: 0.0,
+                    seconds: 0.5,
+                    rate,
+                    retransmits: None,
+                    congestion_window: None,
+                    rtt: None,
+                    warm_up: false,
+                })
+                .to_vec();
+        });
+        evidence
+    }
+
+    fn swept(steps: Vec<SweepStep>) -> Evidence {
+        let mut evidence = swinging();
+        evidence.sweeps.push(RateSweep {
+            direction: Direction::Upload,
+            capped_by: "TCP pacing".to_owned(),
+            steps,
+            stable_cap: Some(80e6),
+        });
+        evidence
+    }
+
+    fn has(evidence: &Evidence) -> bool {
+        codes(&judge(evidence)).contains(&CODE)
+    }
+
+    #[test]
+    fn a_cap_that_gives_more_with_fewer_retransmissions_is_found() {
+        let free = || step(None, 50e6, 0.2, 300.0);
+        assert!(!has(&swept(vec![
+            free(),
+            step(Some(58e6), 57e6, 0.05, 10.0)
+        ])));
+        let finding = only_finding(
+            &swept(vec![free(), step(Some(80e6), 58e6, 0.05, 10.0)]),
+            CODE,
+        );
+        assert_eq!(finding.remedies[0].changes[0].value, 83_040_000);
+        assert!(
+            !has(&swept(vec![free(), step(Some(80e6), 78e6, 0.2, 10.0)])),
+            "not steady"
+        );
+        assert!(!has(&swept(vec![
+            free(),
+            step(Some(80e6), 78e6, 0.05, 150.0)
+        ])));
+    }
+
+    #[test]
+    fn the_same_far_more_steadily_is_found_too() {
+        let steady = || step(Some(45e6), 44e6, 0.05, 10.0);
+        assert!(has(&swept(vec![step(None, 50e6, 0.3, 300.0), steady()])));
+        assert!(!has(&swept(vec![step(None, 50e6, 0.29, 300.0), steady()])));
+        assert!(!has(&swept(vec![step(None, 53e6, 0.5, 300.0), steady()])));
+    }
+
+    #[test]
+    fn the_loads_must_have_shown_it_before() {
+        let mut evidence = swept(vec![
+            step(None, 40e6, 0.5, 300.0),
+            step(Some(60e6), 59e6, 0.05, 10.0),
+        ]);
+        assert!(has(&evidence));
+        set_ratio(&mut evidence, Direction::Upload, 0.7);
+        assert!(!has(&evidence), "70 Mbit/s without a cap, measured often");
+    }
+
+    #[test]
+    fn a_sweep_is_asked_for_where_the_goodput_swings_and_nothing_explains_it() {
+        let mut evidence = swinging();
+        let peak = 100e6;
+        assert_eq!(
+            wants(&evidence, Direction::Upload),
+            Some(Probe::Sweep {
+                direction: Direction::Upload,
+                peak
+            })
+        );
+        assert!(not_checked(&evidence, CODE));
+        set_ratio(&mut evidence, Direction::Upload, 0.82);
+        assert_eq!(wants(&evidence, Direction::Upload), None);
+        assert_eq!(wants(&healthy(), Direction::Upload), None);
+        nothing(&healthy());
+    }
+
+    #[test]
+    fn a_machine_out_of_processor_is_what_collapses() {
+        let mut evidence = swept(vec![
+            step(None, 50e6, 0.5, 300.0),
+            step(Some(80e6), 78e6, 0.05, 10.0),
+        ]);
+        each_sample(&mut evidence, Direction::Upload, Via::Tunnel, |sample| {
+            at(sample, End::Far).cores = vec![core(0.99); 4];
+        });
+        only_finding(&evidence, "cpu-saturated");
+    }
+}
