@@ -49,8 +49,7 @@ pub(super) fn in_direction(evidence: &Evidence, direction: Direction) -> bool {
 /// Is the processor of this end what holds the tunnel back: all of it, or one core?
 pub(super) fn limits(evidence: &Evidence, end: End, direction: Direction) -> bool {
     saturated(evidence, end, direction).is_some()
-        || (super::one_core_bound::fits(evidence, end, direction)
-            && held_back(evidence, direction))
+        || (super::one_core_bound::fits(evidence, end, direction) && held_back(evidence, direction))
 }
 
 /// The ends to look at: one when both are the same kernel.

@@ -1,0 +1,291 @@
+//! `conntrack-cost`: following every connection of and through the tunnel takes processor time that is missing.
+//!
+//! Said only where the processor holds the tunnel back, many connections are followed, and what was counted makes it a
+//! noticeable part of the busy time. A daemon's work for a packet is so much more that it hardly ever is there.
+
+use wirespeed_facts::{Known, TunnelFilter};
+use wirespeed_measure::{Direction, Via};
+
+use super::cpu_saturated;
+use super::firewall_cost::{Passed, filter, passed};
+use crate::finding::{Check, Found, Outcome, command, line, percent, rates_line};
+use crate::readings::fullest_conntrack;
+use crate::view::{DIRECTIONS, ENDS, median, moved, only, word};
+use crate::{End, Evidence, Goal, Refusal, Remedy, Severity};
+
+pub(super) const CODE: &str = "conntrack-cost";
+
+pub(super) const CHECK: Check = Check::new(
+    CODE,
+    "Connection tracking takes processor time that is missing",
+    run,
+);
+
+/// What looking a packet's connection up and following it takes, seconds. Measured on a virtual EPYC of 2022: 0.4 µs for
+/// packets of one connection, 0.5 to 0.7 µs with
+/// packets of 1,000 to 50,000 in turn; as much with 100,000 others in the table. Less is reckoned, for faster cores.
+const SECONDS_PER_PACKET: f64 = 300e-9;
+/// Share of the busy time from which it is worth a word, and from which it is a warning.
+const WORTH_A_WORD: f64 = 0.05;
+const WORTH_A_WARNING: f64 = 0.15;
+/// Fewer connections are no load on the table.
+const MANY: u64 = 1000;
+
+fn run(evidence: &Evidence) -> Outcome {
+    let mut outcome = Outcome::default();
+    for end in ENDS {
+        let hits: Vec<(Direction, f64)> = DIRECTIONS
+            .into_iter()
+            .filter_map(|direction| Some((direction, share(evidence, end, direction)?)))
+            .collect();
+        outcome.found.extend(found(evidence, end, &hits));
+    }
+    outcome
+}
+
+/// Share of the busy time, where it is large enough.
+fn share(evidence: &Evidence, end: End, direction: Direction) -> Option<f64> {
+    let entries = fullest_conntrack(evidence, end)?.entries;
+    let filter = filter(evidence, end)?;
+    if entries < MANY || !cpu_saturated::limits(evidence, end, direction) {
+        return None;
+    }
+    let share = median(
+        evidence
+            .samples(direction, Via::Tunnel)
+            .into_iter()
+            .filter_map(|sample| passed(evidence, end, moved(sample, end)?))
+            .map(|passed| followed(filter, &passed) as f64 * SECONDS_PER_PACKET / passed.busy),
+    )?;
+    (share >= WORTH_A_WORD).then_some(share)
+}
+
+/// Packets that connection tracking followed.
+fn followed(filter: &TunnelFilter, passed: &Passed) -> u64 {
+    let unless = |untracked: &Known<bool>, packets: u64| {
+        if untracked.value() == Some(&false) {
+            packets
+        } else {
+            0
+        }
+    };
+    unless(
+        &filter.outer_untracked,
+        passed.outer_in.saturating_add(passed.outer_out),
+    )
+    .saturating_add(unless(
+        &filter.inner_untracked,
+        passed.inner_in.saturating_add(passed.inner_out),
+    ))
+}
+
+fn found(evidence: &Evidence, end: End, hits: &[(Direction, f64)]) -> Option<Found> {
+    let worst = hits.iter().map(|(_, share)| *share).reduce(f64::max)?;
+    let filter = filter(evidence, end)?;
+    let table = fullest_conntrack(evidence, end)?;
+    let directions: Vec<Direction> = hits.iter().map(|(direction, _)| *direction).collect();
+    let place = evidence.interface_at(end);
+    let mut lines = vec![line(
+        "net.netfilter.nf_conntrack_count",
+        evidence.name(end),
+        table.room,
+        table.entries,
+        "connections",
+    )];
+    for (direction, share) in hits {
+        lines.push(line(
+            format!(
+                "part of the busy time, reckoned with 0.3 µs for each packet that is followed, {}",
+                word(*direction)
+            ),
+            &place,
+            (),
+            *share,
+            "share",
+        ));
+        lines.extend(rates_line(evidence, *direction));
+    }
+    let (remedies, refused) = untracked(evidence, end, filter);
+    Some(Found {
+        severity: if worst >= WORTH_A_WARNING {
+            Severity::Warning
+        } else {
+            Severity::Info
+        },
+        confidence: 0.5,
+        effect: worst,
+        host: evidence.name(end).to_owned(),
+        direction: only(&directions),
+        evidence: lines,
+        because: format!(
+            "{} follows {} connections, which takes about {} of the time its cores are busy with the tunnel, and it has no time to spare.",
+            evidence.name(end),
+            table.entries,
+            percent(worst)
+        ),
+        remedies,
+        refused,
+    })
+}
+
+/// NOTRACK where nothing needs the state; refused where something does.
+fn untracked(evidence: &Evidence, end: End, filter: &TunnelFilter) -> (Vec<Remedy>, Vec<Refusal>) {
+    let (mut remedies, mut refused) = (Vec::new(), Vec::new());
+    let Some(tunnel) = evidence.tunnel(end) else {
+        return (remedies, refused);
+    };
+    let place = evidence.interface_at(end);
+    if let (Some(port), Some(false)) = (tunnel.listen_port, filter.outer_untracked.value()) {
+        if filter.outer_uses_conntrack {
+            refused.push(Refusal {
+                remedy: format!("NOTRACK for port {port} on {}", evidence.name(end)),
+                why: "rules there look at the connection of the tunnel's own packets (`ct state`, or wg-quick's `ct mark` for a full tunnel): untracked, they would no longer match".to_owned(),
+            });
+        } else {
+            remedies.push(notrack(
+                evidence,
+                end,
+                format!("No tracking for the tunnel's own packets (UDP port {port})"),
+                &format!("udp dport {port} notrack"),
+                &format!("udp sport {port} notrack"),
+            ));
+        }
+    }
+    if filter.inner_untracked.value() == Some(&false) {
+        if filter.inner_translated {
+            refused.push(Refusal {
+                remedy: format!("NOTRACK for what goes through {place}"),
+                why: "addresses are translated there (NAT, masquerade), which needs the connection"
+                    .to_owned(),
+            });
+        } else if filter.inner_uses_conntrack {
+            refused.push(Refusal {
+                remedy: format!("NOTRACK for what goes through {place}"),
+                why: "rules there look at the connection (`ct state` …): untracked, they would no longer match".to_owned(),
+            });
+        } else {
+            let name = format!("\"{}\"", tunnel.name.replace(['"', '\\'], ""));
+            remedies.push(notrack(
+                evidence,
+                end,
+                format!("No tracking for what goes through {}", tunnel.name),
+                &format!("iifname {name} notrack"),
+                &format!("oifname {name} notrack"),
+            ));
+        }
+    }
+    (remedies, refused)
+}
+
+fn notrack(evidence: &Evidence, end: End, title: String, coming: &str, leaving: &str) -> Remedy {
+    let lines = [
+        "nft add table inet wirespeed".to_owned(),
+        "nft 'add chain inet wirespeed pre { type filter hook prerouting priority raw; }'"
+            .to_owned(),
+        "nft 'add chain inet wirespeed out { type filter hook output priority raw; }'".to_owned(),
+        format!("nft 'add rule inet wirespeed pre {coming}'"),
+        format!("nft 'add rule inet wirespeed out {leaving}'"),
+    ];
+    Remedy {
+        title,
+        changes: Vec::new(),
+        commands: lines
+            .iter()
+            .map(|text| command(evidence, end, text))
+            .collect(),
+        goal: Goal::Goodput,
+        persistence: "the table in /etc/nftables.conf".to_owned(),
+        risk: "rules that are added later and look at the state (`ct state established`) don't match these packets".to_owned(),
+        undo: command(evidence, end, "nft delete table inet wirespeed"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use wirespeed_facts::{ConntrackTable, Firewall, Implementation};
+
+    use super::*;
+    use crate::testing::{at, core, each_sample, facts_of, healthy, set_ratio, tunnel_of};
+    use crate::{Finding, judge};
+
+    fn following(entries: u64, packets: u64, change: impl Fn(&mut TunnelFilter)) -> Evidence {
+        let mut evidence = healthy();
+        set_ratio(&mut evidence, Direction::Upload, 0.6);
+        tunnel_of(&mut evidence, End::Far).implementation = Implementation::Kernel;
+        let mut filter = TunnelFilter {
+            outer_untracked: Known::Value(false),
+            inner_untracked: Known::Value(false),
+            ..TunnelFilter::default()
+        };
+        change(&mut filter);
+        facts_of(&mut evidence, End::Far).firewall = Known::Value(Firewall {
+            tunnels: [("wg1".to_owned(), filter)].into(),
+            ..Firewall::default()
+        });
+        each_sample(&mut evidence, Direction::Upload, Via::Tunnel, |sample| {
+            let delta = at(sample, End::Far);
+            // 4 s busy in all.
+            delta.cores = vec![core(1.0); 4];
+            delta.links.get_mut("wg1").unwrap().rx_packets = packets;
+            delta.conntrack = Some(ConntrackTable {
+                entries,
+                room: 262_144,
+            });
+        });
+        evidence
+    }
+
+    fn finding(evidence: &Evidence) -> Option<Finding> {
+        judge(evidence)
+            .findings
+            .into_iter()
+            .find(|finding| finding.code == CODE)
+    }
+
+    #[test]
+    fn it_is_reckoned_from_what_was_counted() {
+        // Outer and inner: twice 0.3 µs a packet, of 4 s.
+        let info = finding(&following(1000, 340_000, |_| {})).unwrap();
+        assert_eq!(
+            (info.severity, info.host.as_str()),
+            (Severity::Info, "server")
+        );
+        assert_eq!(info.remedies.len(), 2);
+        assert!(info.remedies[0].commands[3].contains("udp dport 51820 notrack"));
+        assert_eq!(
+            finding(&following(1000, 1_010_000, |_| {}))
+                .unwrap()
+                .severity,
+            Severity::Warning
+        );
+        assert_eq!(finding(&following(1000, 330_000, |_| {})), None);
+        assert_eq!(finding(&following(999, 340_000, |_| {})), None);
+    }
+
+    #[test]
+    fn what_is_not_tracked_costs_nothing() {
+        let evidence = following(1000, 340_000, |filter| {
+            filter.inner_untracked = Known::Value(true);
+        });
+        assert_eq!(finding(&evidence), None);
+    }
+
+    #[test]
+    fn what_needs_the_state_keeps_it() {
+        let evidence = following(5000, 1_000_000, |filter| {
+            filter.inner_translated = true;
+            filter.outer_uses_conntrack = true;
+        });
+        let finding = finding(&evidence).unwrap();
+        assert!(finding.remedies.is_empty());
+        assert!(finding.refused[0].why.contains("wg-quick"));
+        assert!(finding.refused[1].why.contains("translated"));
+    }
+
+    #[test]
+    fn with_time_to_spare_nothing_is_said() {
+        let mut evidence = following(5000, 1_000_000, |_| {});
+        set_ratio(&mut evidence, Direction::Upload, 0.95);
+        assert_eq!(finding(&evidence), None);
+    }
+}

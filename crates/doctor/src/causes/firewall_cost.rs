@@ -1,0 +1,349 @@
+//! `firewall-cost`: a packet of the tunnel is compared with so many rules that the processor feels it.
+//!
+//! Said only where the processor is what holds the tunnel back, and reckoned from what was counted: rules on the way of the
+//! tunnel's packets, packets, and the time the cores were busy.
+
+use std::collections::BTreeMap;
+
+use wirespeed_facts::{CoreTime, CountersDelta, TunnelFilter};
+use wirespeed_measure::{Direction, Via};
+
+use super::{cpu_saturated, names_host, one_core_bound};
+use crate::finding::{Check, Found, Outcome, command, line, percent, rates_line};
+use crate::view::{DIRECTIONS, ENDS, median, moved, only, word};
+use crate::{End, Evidence, Finding, Goal, Refusal, Remedy, Severity};
+
+pub(super) const CODE: &str = "firewall-cost";
+
+pub(super) const CHECK: Check = Check {
+    brings,
+    ..Check::new(CODE, "Many firewall rules on each packet's way", run)
+};
+
+/// What comparing a packet with one rule takes, seconds. Measured with nftables' own rules and those of iptables-nft alike,
+/// 50 to 800 of them: 14 to 18 ns on a virtual EPYC of 2022. Less is reckoned, for faster cores.
+const SECONDS_PER_RULE: f64 = 10e-9;
+/// Share of the busy time from which rules are worth a word. In an experiment with wireguard-go 100 rules at each end took
+/// 4 % of the goodput, 200 took 11 %, 400 took 31 %; with wirespeed-device 200, 400 and 800 took 11 %, 22 % and 36 %.
+const WORTH_A_WORD: f64 = 0.05;
+/// Share from which they are a warning.
+const WORTH_A_WARNING: f64 = 0.1;
+/// Share from which they explain a processor without time to spare.
+const EXPLAINS: f64 = 0.2;
+/// With fewer rules on one way than this, what the reckoning says is something else.
+const FEWEST_RULES: usize = 50;
+
+fn run(evidence: &Evidence) -> Outcome {
+    let mut outcome = Outcome::default();
+    for end in ENDS {
+        let hits: Vec<Hit> = DIRECTIONS
+            .into_iter()
+            .filter_map(|direction| hit(evidence, end, direction))
+            .collect();
+        outcome.found.extend(found(evidence, end, &hits));
+    }
+    outcome
+}
+
+/// Where rules take a large part of the processor, it is full for them.
+fn brings(evidence: &Evidence, own: &Finding, effect: &Finding) -> bool {
+    let busy = [cpu_saturated::CODE, one_core_bound::CODE].contains(&effect.code.as_str());
+    let directions = effect
+        .direction
+        .map_or(DIRECTIONS.to_vec(), |one| vec![one]);
+    busy && names_host(evidence, own, &effect.host)
+        && directions.into_iter().all(|direction| {
+            let share: f64 = ENDS
+                .into_iter()
+                .filter(|end| evidence.one_kernel() || evidence.name(*end) == own.host)
+                .filter_map(|end| hit(evidence, end, direction))
+                .map(|hit| hit.share)
+                .sum();
+            share >= EXPLAINS
+        })
+}
+
+struct Hit {
+    direction: Direction,
+    /// Of the busy time of the machine, 0 to 1.
+    share: f64,
+}
+
+fn hit(evidence: &Evidence, end: End, direction: Direction) -> Option<Hit> {
+    let filter = filter(evidence, end)?;
+    let most = [
+        &filter.outer_in,
+        &filter.outer_out,
+        &filter.inner_in,
+        &filter.inner_out,
+    ]
+    .map(rules);
+    if most.into_iter().all(|rules| rules < FEWEST_RULES)
+        || !cpu_saturated::limits(evidence, end, direction)
+    {
+        return None;
+    }
+    let share = median(
+        evidence
+            .samples(direction, Via::Tunnel)
+            .into_iter()
+            .filter_map(|sample| passed(evidence, end, moved(sample, end)?))
+            .map(|passed| share(filter, &passed)),
+    )?;
+    (share >= WORTH_A_WORD).then_some(Hit { direction, share })
+}
+
+/// What the firewall of an end means for the tunnel.
+pub(super) fn filter(evidence: &Evidence, end: End) -> Option<&TunnelFilter> {
+    let tunnel = evidence.tunnel(end)?;
+    let firewall = evidence.facts(end)?.firewall.value()?;
+    firewall.tunnels.get(&tunnel.name)
+}
+
+/// Rules on one way, all hooks together.
+fn rules(way: &BTreeMap<String, usize>) -> usize {
+    way.values().fold(0, |sum, one| sum.saturating_add(*one))
+}
+
+/// Packets of the tunnel that passed the hooks of an end, as its firewall saw them.
+pub(super) struct Passed {
+    /// Sealed ones that came in.
+    pub(super) outer_in: u64,
+    /// Sealed ones that left.
+    pub(super) outer_out: u64,
+    /// Those that came out of the tunnel.
+    pub(super) inner_in: u64,
+    /// Those that went into it.
+    pub(super) inner_out: u64,
+    /// Seconds the cores were busy meanwhile.
+    pub(super) busy: f64,
+}
+
+/// What passed an end while a load ran; `None` when the cores did nothing or the tunnel's link is unknown.
+pub(super) fn passed(evidence: &Evidence, end: End, delta: &CountersDelta) -> Option<Passed> {
+    let busy: f64 = delta
+        .cores
+        .iter()
+        .map(|core: &CoreTime| core.user + core.system + core.irq + core.softirq)
+        .sum();
+    let link = delta.links.get(&evidence.tunnel(end)?.name)?;
+    let ip = |name: &str| {
+        ["Ip", "Ip6"]
+            .iter()
+            .filter_map(|family| delta.protocols.get(&format!("{family}.{name}")))
+            .fold(0_u64, |sum, one| sum.saturating_add(*one))
+    };
+    // IP counts packets as rules see them: after they were coalesced, before they are cut. The kernel's tunnel sends and
+    // receives one outer packet for each inner one.
+    let outer = |counted: u64, inner: u64| {
+        if evidence.is_userspace(end) {
+            counted.saturating_sub(inner)
+        } else {
+            inner
+        }
+    };
+    (busy > 0.0).then(|| Passed {
+        outer_in: outer(ip("InReceives"), link.rx_packets),
+        outer_out: outer(ip("OutRequests"), link.tx_packets),
+        inner_in: link.rx_packets,
+        inner_out: link.tx_packets,
+        busy,
+    })
+}
+
+/// Share of the busy time that comparing packets with rules took.
+fn share(filter: &TunnelFilter, passed: &Passed) -> f64 {
+    let compared: f64 = [
+        (&filter.outer_in, passed.outer_in),
+        (&filter.outer_out, passed.outer_out),
+        (&filter.inner_in, passed.inner_in),
+        (&filter.inner_out, passed.inner_out),
+    ]
+    .into_iter()
+    .map(|(way, packets)| rules(way) as f64 * packets as f64)
+    .sum();
+    (compared * SECONDS_PER_RULE / passed.busy).clamp(0.0, 1.0)
+}
+
+fn found(evidence: &Evidence, end: End, hits: &[Hit]) -> Option<Found> {
+    let worst = hits
+        .iter()
+        .max_by(|one, other| one.share.total_cmp(&other.share))?;
+    let filter = filter(evidence, end)?;
+    let directions: Vec<Direction> = hits.iter().map(|hit| hit.direction).collect();
+    let place = evidence.interface_at(end);
+    let ways = [
+        ("outer packets that come in", &filter.outer_in),
+        ("outer packets that leave", &filter.outer_out),
+        ("packets out of the tunnel", &filter.inner_in),
+        ("packets into the tunnel", &filter.inner_out),
+    ];
+    let mut lines = Vec::new();
+    for (what, way) in ways {
+        for (hook, count) in way.iter().filter(|(_, count)| **count > 0) {
+            lines.push(line(
+                format!("`nft list ruleset`: rules in {hook} that {what} are compared with"),
+                &place,
+                (),
+                *count as u64,
+                "rules",
+            ));
+        }
+    }
+    for hit in hits {
+        lines.push(line(
+            format!(
+                "their part of the busy time, reckoned with 10 ns a rule, {}",
+                word(hit.direction)
+            ),
+            &place,
+            (),
+            hit.share,
+            "share",
+        ));
+        lines.extend(rates_line(evidence, hit.direction));
+    }
+    let most = ways
+        .iter()
+        .map(|(_, way)| rules(way))
+        .max()
+        .unwrap_or_default();
+    Some(Found {
+        severity: if worst.share >= WORTH_A_WARNING {
+            Severity::Warning
+        } else {
+            Severity::Info
+        },
+        confidence: if worst.share >= EXPLAINS { 0.8 } else { 0.6 },
+        effect: worst.share,
+        host: evidence.name(end).to_owned(),
+        direction: only(&directions),
+        evidence: lines,
+        because: format!(
+            "Packets of the tunnel are compared with up to {most} rules on {}, which takes about {} of the time its cores are busy, and it has no time to spare.",
+            evidence.name(end),
+            percent(worst.share)
+        ),
+        remedies: remedies(evidence, end, filter),
+        refused: vec![Refusal {
+            remedy: format!("switching the firewall of {} off", evidence.name(end)),
+            why: "it protects the machine; an early rule for the tunnel saves as much".to_owned(),
+        }],
+    })
+}
+
+fn remedies(evidence: &Evidence, end: End, filter: &TunnelFilter) -> Vec<Remedy> {
+    let mut remedies = Vec::new();
+    let outer = rules(&filter.outer_in) + rules(&filter.outer_out);
+    let inner = rules(&filter.inner_in) + rules(&filter.inner_out);
+    let port = evidence.tunnel(end).and_then(|tunnel| tunnel.listen_port);
+    if let (true, Some(port)) = (outer >= FEWEST_RULES, port) {
+        remedies.push(Remedy {
+            title: "A rule for the tunnel's port before all others".to_owned(),
+            changes: Vec::new(),
+            commands: vec![
+                command(evidence, end, "nft --handle list ruleset  # TABLE and CHAIN of the hooks above"),
+                command(evidence, end, format!("nft insert rule inet TABLE INPUT_CHAIN udp dport {port} accept")),
+                command(evidence, end, format!("nft insert rule inet TABLE OUTPUT_CHAIN udp sport {port} accept")),
+            ],
+            goal: Goal::Goodput,
+            persistence: "the same line at the head of the chain in /etc/nftables.conf, or in the tool that writes the rules".to_owned(),
+            risk: "what the skipped rules did for this port (rate limits, logs, marks) is no longer done; WireGuard itself drops what no peer sent".to_owned(),
+            undo: command(evidence, end, "nft delete rule inet TABLE CHAIN handle HANDLE  # from nft --handle list ruleset"),
+        });
+    }
+    remedies.push(Remedy {
+        title: if inner > outer {
+            "One rule with a set or a verdict map in place of many; established connections first (`ct state established accept`), or a flow table for what is forwarded".to_owned()
+        } else {
+            "One rule with a set or a verdict map in place of many".to_owned()
+        },
+        changes: Vec::new(),
+        commands: Vec::new(),
+        goal: Goal::Goodput,
+        persistence: "in /etc/nftables.conf, or in the tool that writes the rules".to_owned(),
+        risk: "rules must mean the same afterwards: compare `nft list ruleset`".to_owned(),
+        undo: "the saved rule set: `nft -f SAVED`".to_owned(),
+    });
+    remedies
+}
+
+#[cfg(test)]
+mod tests {
+    use wirespeed_facts::{Firewall, Known};
+
+    use super::*;
+    use crate::judge;
+    use crate::testing::{
+        at, codes, core, each_sample, facts_of, healthy, nothing, only_finding, set_ratio,
+    };
+
+    /// Four full cores for two seconds, and 50,000 packets in: one rule for all takes 0.5 ms of 8 s.
+    fn with_rules(outer_in: usize, busy: f64, ratio: f64) -> Evidence {
+        let mut evidence = healthy();
+        set_ratio(&mut evidence, Direction::Upload, ratio);
+        facts_of(&mut evidence, End::Far).firewall = Known::Value(Firewall {
+            tunnels: [(
+                "wg1".to_owned(),
+                TunnelFilter {
+                    outer_in: [("input".to_owned(), outer_in)].into(),
+                    ..TunnelFilter::default()
+                },
+            )]
+            .into(),
+            ..Firewall::default()
+        });
+        each_sample(&mut evidence, Direction::Upload, Via::Tunnel, |sample| {
+            let delta = at(sample, End::Far);
+            delta.cores = vec![core(busy); 4];
+            delta.links.get_mut("wg1").unwrap().rx_packets = 50_000;
+            delta.protocols.insert("Ip.InReceives".to_owned(), 100_000);
+        });
+        evidence
+    }
+
+    fn finding(evidence: &Evidence) -> Option<Finding> {
+        judge(evidence)
+            .findings
+            .into_iter()
+            .find(|finding| finding.code == CODE)
+    }
+
+    #[test]
+    fn rules_are_found_by_their_part_of_the_busy_time() {
+        // 4 s busy in all; n rules × 50,000 packets × 10 ns.
+        assert_eq!(finding(&with_rules(390, 1.0, 0.5)), None);
+        let info = finding(&with_rules(410, 1.0, 0.5)).unwrap();
+        assert_eq!(
+            (info.severity, info.host.as_str()),
+            (Severity::Info, "server")
+        );
+        let warning = finding(&with_rules(810, 1.0, 0.5)).unwrap();
+        assert_eq!(warning.severity, Severity::Warning);
+        assert!(warning.refused[0].remedy.contains("switching the firewall"));
+        assert!(warning.remedies[0].commands[1].contains("udp dport 51820 accept"));
+    }
+
+    #[test]
+    fn a_large_part_explains_the_full_processor() {
+        let evidence = with_rules(1500, 1.0, 0.5);
+        assert_eq!(codes(&judge(&evidence)), ["cpu-saturated", CODE]);
+        only_finding(&with_rules(1700, 1.0, 0.5), CODE);
+    }
+
+    #[test]
+    fn rules_cost_nothing_while_there_is_time_to_spare() {
+        nothing(&with_rules(5000, 0.5, 0.85));
+        nothing(&with_rules(5000, 1.0, 0.95));
+    }
+
+    #[test]
+    fn another_tunnels_rules_are_not_ours() {
+        let mut evidence = with_rules(1700, 1.0, 0.5);
+        if let Known::Value(firewall) = &mut facts_of(&mut evidence, End::Far).firewall {
+            let filter = firewall.tunnels.remove("wg1").unwrap();
+            firewall.tunnels.insert("wg9".to_owned(), filter);
+        }
+        assert_eq!(finding(&evidence), None);
+    }
+}

@@ -1,0 +1,270 @@
+//! `userspace-by-accident`: a program carries the tunnel although the kernel could, and it is slow for it.
+//!
+//! Only where the processor holds the tunnel back; and not of wirespeed-device, which nobody starts by accident.
+
+use wirespeed_facts::{Implementation, KernelWireGuard, Known};
+use wirespeed_measure::Direction;
+use wirespeed_settings::shell_word;
+
+use super::{cpu_saturated, names_host, one_core_bound, socket_overflow};
+use crate::cores;
+use crate::device::PROGRAM;
+use crate::finding::{Check, Found, Outcome, command, line, rates_line};
+use crate::view::{DIRECTIONS, ENDS, only, word};
+use crate::{End, Evidence, Finding, Goal, Remedy, Severity};
+
+pub(super) const CODE: &str = "userspace-by-accident";
+
+pub(super) const CHECK: Check = Check {
+    brings,
+    ..Check::new(
+        CODE,
+        "A program carries the tunnel although the kernel could",
+        run,
+    )
+};
+
+/// A daemon that uses less of a core is not what the processor is busy with.
+const BUSY_DAEMON: f64 = 0.5;
+
+fn run(evidence: &Evidence) -> Outcome {
+    let mut outcome = Outcome::default();
+    for end in ENDS {
+        let directions: Vec<Direction> = DIRECTIONS
+            .into_iter()
+            .filter(|direction| held_back_by_daemon(evidence, end, *direction).is_some())
+            .collect();
+        if directions.is_empty() {
+            continue;
+        }
+        match evidence.facts(end).map(|facts| &facts.kernel_wireguard) {
+            Some(Known::Value(kernel)) => {
+                outcome
+                    .found
+                    .extend(found(evidence, end, *kernel, &directions));
+            }
+            Some(Known::Unknown(why)) => outcome.not_known.push(format!(
+                "whether the kernel of {} could carry the tunnel is not known: {why}",
+                evidence.name(end)
+            )),
+            None => {}
+        }
+    }
+    outcome
+}
+
+/// The kernel would do with less processor time, and without the daemon's socket.
+fn brings(evidence: &Evidence, own: &Finding, effect: &Finding) -> bool {
+    [
+        cpu_saturated::CODE,
+        one_core_bound::CODE,
+        socket_overflow::CODE,
+    ]
+    .contains(&effect.code.as_str())
+        && names_host(evidence, own, &effect.host)
+}
+
+/// The daemon's name and pid, when the processor holds the tunnel back and the daemon is what it is busy with.
+fn held_back_by_daemon(
+    evidence: &Evidence,
+    end: End,
+    direction: Direction,
+) -> Option<(String, f64)> {
+    let tunnel = evidence.tunnel(end)?;
+    let Implementation::Userspace {
+        pid: Some(pid),
+        program,
+        ..
+    } = &tunnel.implementation
+    else {
+        return None;
+    };
+    let chosen = tunnel.statistics.is_some() || program.as_deref() == Some(PROGRAM);
+    if chosen || !cpu_saturated::limits(evidence, end, direction) {
+        return None;
+    }
+    let own = format!("(pid {pid})");
+    cores::busiest_processes(evidence, end, direction)
+        .into_iter()
+        .find(|(process, used)| process.ends_with(&own) && *used >= BUSY_DAEMON)
+}
+
+fn found(
+    evidence: &Evidence,
+    end: End,
+    kernel: KernelWireGuard,
+    directions: &[Direction],
+) -> Option<Found> {
+    if !kernel.available() {
+        return None;
+    }
+    let tunnel = evidence.tunnel(end)?;
+    let place = evidence.interface_at(end);
+    let certain = directions
+        .iter()
+        .any(|direction| evidence.below(*direction, cpu_saturated::HEALTHY_RATIO) == Some(true));
+    let (first, name) = directions.iter().find_map(|direction| {
+        Some((
+            *direction,
+            held_back_by_daemon(evidence, end, *direction)?.0,
+        ))
+    })?;
+    let state = match kernel {
+        KernelWireGuard::BuiltIn => "built in",
+        KernelWireGuard::Loaded => "loaded",
+        KernelWireGuard::Installed => "installed, not loaded",
+        KernelWireGuard::Missing => "missing",
+    };
+    let mut lines = vec![
+        line(
+            "kind of the link, and what carries it",
+            &place,
+            "tun",
+            name.clone(),
+            "",
+        ),
+        line(
+            "the kernel's own WireGuard (/sys/module, modules.dep)",
+            evidence.name(end),
+            (),
+            state,
+            "",
+        ),
+    ];
+    for direction in directions {
+        if let Some((process, used)) = held_back_by_daemon(evidence, end, *direction) {
+            lines.push(line(
+                format!("processor time of {process}, {}", word(*direction)),
+                evidence.name(end),
+                (),
+                used,
+                "cores",
+            ));
+        }
+        lines.extend(rates_line(evidence, *direction));
+    }
+    Some(Found {
+        severity: if certain {
+            cpu_saturated::severity(evidence, directions, true)
+        } else {
+            Severity::Info
+        },
+        confidence: if certain { 0.75 } else { 0.5 },
+        effect: evidence.worst_lost_share(directions),
+        host: evidence.name(end).to_owned(),
+        direction: only(directions),
+        evidence: lines,
+        because: format!(
+            "{name} carries {place} and the processor holds it back ({}), while the kernel's own WireGuard is {state}.",
+            word(first)
+        ),
+        remedies: vec![remedy(evidence, end, &tunnel.name, kernel)],
+        refused: Vec::new(),
+    })
+}
+
+fn remedy(evidence: &Evidence, end: End, interface: &str, kernel: KernelWireGuard) -> Remedy {
+    let interface = shell_word(interface);
+    let load = (kernel == KernelWireGuard::Installed).then(|| "modprobe wireguard".to_owned());
+    let commands = load
+        .into_iter()
+        .chain([
+            format!(
+                "wg showconf {interface} > /root/{interface}.saved  # keys: keep it to yourself"
+            ),
+            format!("wg-quick down {interface} && wg-quick up {interface}"),
+            format!("ip -d link show {interface}  # now of kind wireguard"),
+        ])
+        .map(|text| command(evidence, end, text))
+        .collect();
+    Remedy {
+        title: "Let the kernel carry the tunnel: wg-quick takes it wherever it can".to_owned(),
+        changes: Vec::new(),
+        commands,
+        goal: Goal::Goodput,
+        persistence: "`wireguard` in /etc/modules-load.d/wireguard.conf; whatever starts the daemon by itself (a unit, a container, WG_I_PREFER_BUGGY_USERSPACE_TO_POLISHED_KMOD) must go".to_owned(),
+        risk: "the tunnel is down for some seconds; a daemon that is part of a product (Tailscale, NetBird …) is not to be replaced".to_owned(),
+        undo: command(evidence, end, format!("wg-quick down {interface}  # then start the daemon as it was started before")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use wirespeed_facts::{DeviceStatistics, ProcessTime};
+    use wirespeed_measure::Via;
+
+    use super::*;
+    use crate::testing::{
+        at, core, each_sample, facts_of, healthy, not_checked, nothing, only_finding, set_ratio,
+        tunnel_of,
+    };
+
+    fn slow(kernel: Known<KernelWireGuard>, busy: f64, daemon: f64, ratio: f64) -> Evidence {
+        let mut evidence = healthy();
+        set_ratio(&mut evidence, Direction::Download, ratio);
+        facts_of(&mut evidence, End::Here).kernel_wireguard = kernel;
+        each_sample(&mut evidence, Direction::Download, Via::Tunnel, |sample| {
+            let delta = at(sample, End::Here);
+            delta.cores = vec![core(busy); 4];
+            delta.processes.insert(
+                "100".to_owned(),
+                ProcessTime {
+                    program: "wireguard-go".to_owned(),
+                    cpu: daemon * delta.seconds,
+                },
+            );
+        });
+        evidence
+    }
+
+    #[test]
+    fn a_daemon_in_the_kernels_place_is_found_where_it_is_slow() {
+        let finding = only_finding(
+            &slow(Known::Value(KernelWireGuard::Installed), 0.97, 3.0, 0.4),
+            CODE,
+        );
+        assert_eq!(
+            (finding.severity, finding.host.as_str(), finding.direction),
+            (Severity::Critical, "client", Some(Direction::Download))
+        );
+        assert!(finding.remedies[0].commands[0].starts_with("modprobe wireguard"));
+        let loaded = slow(Known::Value(KernelWireGuard::Loaded), 0.97, 3.0, 0.8);
+        let finding = only_finding(&loaded, CODE);
+        assert_eq!(finding.severity, Severity::Warning);
+        assert!(finding.remedies[0].commands[0].starts_with("wg showconf"));
+    }
+
+    #[test]
+    fn where_the_kernel_cannot_or_need_not_it_is_no_matter() {
+        only_finding(
+            &slow(Known::Value(KernelWireGuard::Missing), 0.97, 3.0, 0.4),
+            "cpu-saturated",
+        );
+        nothing(&slow(
+            Known::Value(KernelWireGuard::Loaded),
+            0.97,
+            3.0,
+            0.95,
+        ));
+        nothing(&slow(Known::Value(KernelWireGuard::Loaded), 0.5, 3.0, 0.85));
+        only_finding(
+            &slow(Known::Value(KernelWireGuard::Loaded), 0.97, 0.4, 0.4),
+            "cpu-saturated",
+        );
+    }
+
+    #[test]
+    fn wirespeeds_own_device_is_a_choice() {
+        let mut evidence = slow(Known::Value(KernelWireGuard::Loaded), 0.97, 3.0, 0.4);
+        tunnel_of(&mut evidence, End::Here).statistics =
+            Some(Known::Value(DeviceStatistics::default()));
+        only_finding(&evidence, "cpu-saturated");
+    }
+
+    #[test]
+    fn a_container_that_cannot_see_modules_is_said() {
+        let unknown = slow(Known::because("no /lib/modules"), 0.97, 3.0, 0.4);
+        assert!(not_checked(&unknown, CODE));
+        only_finding(&unknown, "cpu-saturated");
+    }
+}
