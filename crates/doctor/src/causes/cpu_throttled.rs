@@ -88,6 +88,7 @@ fn busy_only_by_steal(evidence: &Evidence, effect: &Finding) -> bool {
         })
         .flat_map(|direction| {
             ENDS.into_iter()
+                .filter(|end| machine_name(evidence, *end) == effect.host)
                 .filter_map(move |end| cores::of(evidence, end, direction))
         })
         .all(|cores| cores.mean - cores.steal < BUSY)

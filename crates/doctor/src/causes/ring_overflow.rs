@@ -30,12 +30,14 @@ pub(super) const CHECK: Check = Check {
 /// Parts of names by which drivers count packets lost for want of a buffer on receive: `rx_missed_errors` (Intel),
 /// `rx_no_dma_resources` (ixgbe), `rx_out_of_buffer` and `rx_discards_phy` (mlx5), `rx_overruns` (ena), `rx_drops_no_frags`
 /// (be2net), `rx_discards` (bnx2x, bnxt), `port_rx_nodesc_drops` (sfc), `rx_fifo_errors`, `rx_over_errors`.
-const LOST: [&str; 11] = [
+const LOST: [&str; 13] = [
     "missed",
     "no_dma",
     "out_of_buf",
     "overrun",
     "no_frags",
+    "no_erx",
+    "fifo_overflow",
     "discards",
     "nodesc",
     "no_desc",
