@@ -81,7 +81,7 @@ pub(crate) fn is_whole(datagram: &[u8], token: u64, number: u64) -> bool {
         .all(|(bytes, word)| *bytes == word.to_be_bytes()[..bytes.len()])
 }
 
-/// SplitMix64 (Steele, Lea, Flood: "Fast splittable pseudorandom number generators", 2014): no two numbers look alike, so
+/// `SplitMix64` (Steele, Lea, Flood: "Fast splittable pseudorandom number generators", 2014): no two numbers look alike, so
 /// that content in the wrong place is noticed.
 fn words(token: u64, number: u64) -> impl Iterator<Item = u64> {
     let mut state = token ^ number.wrapping_mul(0xd134_2543_de82_ef95);

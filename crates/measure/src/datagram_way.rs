@@ -239,10 +239,7 @@ impl Way {
     }
 
     /// The next datagram of this probe within [`LOOK_UP`].
-    fn receive(
-        &self,
-        buffer: &mut [u8],
-    ) -> Result<Option<(Option<SocketAddr>, Received)>, String> {
+    fn receive(&self, buffer: &mut [u8]) -> Result<Option<(Option<SocketAddr>, Received)>, String> {
         let mut control = cmsg_space!(u32);
         let room = buffer.len();
         let message = {
@@ -281,8 +278,14 @@ impl Way {
             return Ok(None);
         };
         let from = from.and_then(|address| {
-            let v4 = address.as_sockaddr_in().map(|v4| SocketAddr::V4((*v4).into()));
-            v4.or_else(|| address.as_sockaddr_in6().map(|v6| SocketAddr::V6((*v6).into())))
+            let v4 = address
+                .as_sockaddr_in()
+                .map(|v4| SocketAddr::V4((*v4).into()));
+            v4.or_else(|| {
+                address
+                    .as_sockaddr_in6()
+                    .map(|v6| SocketAddr::V6((*v6).into()))
+            })
         });
         Ok(Some((
             from,

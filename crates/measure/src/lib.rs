@@ -24,6 +24,10 @@ mod echo_socket;
 mod echo_watch;
 mod ends;
 mod error;
+mod exchange;
+mod exchange_client;
+mod exchange_request;
+mod exchange_server;
 #[cfg(any(test, feature = "fuzzing"))]
 pub mod fuzzing;
 mod interleave;
@@ -37,6 +41,7 @@ mod observations;
 mod operations;
 mod outside;
 mod passive;
+mod poller;
 mod prefix;
 mod probes;
 mod rate_sweep;
@@ -55,6 +60,7 @@ pub use chain::{Chain, ChainMeasured, ChainPlan, Hop, HopMeasured, HopRates, Rou
 pub use compare::{ComparePlan, compare};
 pub use ends::{Ends, FarEnd, Overrides};
 pub use error::MeasureError;
+pub use exchange::{ExchangePlan, exchanges};
 pub use interleave::{Ab, AbPlan, Side, ab, goodput, loaded_rtt, side_median};
 pub use model::*;
 pub use observations::*;

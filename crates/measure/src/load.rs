@@ -314,9 +314,12 @@ fn watch_of(load: &Load) -> Option<TcpWatch> {
     })
 }
 
-type BothCounters = (Counters, Option<Counters>);
+pub(crate) type BothCounters = (Counters, Option<Counters>);
 
-fn deltas(before: &BothCounters, after: &BothCounters) -> (CountersDelta, Option<CountersDelta>) {
+pub(crate) fn deltas(
+    before: &BothCounters,
+    after: &BothCounters,
+) -> (CountersDelta, Option<CountersDelta>) {
     let far = after
         .1
         .as_ref()

@@ -13,6 +13,8 @@ use crate::background::{Background, Running};
 use crate::datagram_way::{Listen, Listeners};
 use crate::echo::{self, EchoTrain};
 use crate::echo_watch::{self, EchoWatch};
+use crate::exchange_client::{self, ExchangeRun};
+use crate::exchange_server::{self, ExchangeServe};
 use crate::iperf3_client::{self, Iperf3Run};
 use crate::iperf3_server::{self, ServerStart, Servers};
 use crate::outside::WantedWay;
@@ -35,6 +37,9 @@ pub(crate) const SEQUENCE_RECEIVE: &str = "sequence.receive";
 pub(crate) const SEGMENTATION_SEND: &str = "segmentation.send";
 pub(crate) const SEGMENTATION_RECEIVE: &str = "segmentation.receive";
 pub(crate) const PASSIVE: &str = "passive.watch";
+pub(crate) const EXCHANGE_SERVE: &str = "exchange.serve";
+pub(crate) const EXCHANGE_SERVED: &str = "exchange.served";
+pub(crate) const EXCHANGE_RUN: &str = "exchange.run";
 pub(crate) const STOP: &str = "measure.stop";
 
 /// Names a piece of work started earlier.
@@ -49,6 +54,7 @@ struct Agent {
     servers: Servers,
     watches: Background<BTreeSet<u32>>,
     listeners: Listeners,
+    exchanges: Background<()>,
 }
 
 impl Agent {
@@ -120,16 +126,35 @@ pub fn register(operations: &mut Operations) {
     });
 
     let me = Arc::clone(&agent);
-    operations.add(SEGMENTATION_SEND, move |end: SegmentationEnd, call: &Call| {
-        segmentation::send(&me.listeners, &end, &me.keep_going(call))
-    });
+    operations.add(
+        SEGMENTATION_SEND,
+        move |end: SegmentationEnd, call: &Call| {
+            segmentation::send(&me.listeners, &end, &me.keep_going(call))
+        },
+    );
     let me = Arc::clone(&agent);
-    operations.add(SEGMENTATION_RECEIVE, move |end: SegmentationEnd, call: &Call| {
-        segmentation::receive(&me.listeners, &end, &me.keep_going(call))
-    });
+    operations.add(
+        SEGMENTATION_RECEIVE,
+        move |end: SegmentationEnd, call: &Call| {
+            segmentation::receive(&me.listeners, &end, &me.keep_going(call))
+        },
+    );
     let me = Arc::clone(&agent);
     operations.add(PASSIVE, move |plan: PassivePlan, call: &Call| {
         passive::run(&plan, &me.keep_going(call))
+    });
+
+    let me = Arc::clone(&agent);
+    operations.add(EXCHANGE_SERVE, move |wanted: ExchangeServe, _: &Call| {
+        exchange_server::start(&me.exchanges, &wanted)
+    });
+    let me = Arc::clone(&agent);
+    operations.add(EXCHANGE_SERVED, move |wanted: Number, _: &Call| {
+        me.exchanges.finish(wanted.number)
+    });
+    let me = Arc::clone(&agent);
+    operations.add(EXCHANGE_RUN, move |run: ExchangeRun, call: &Call| {
+        exchange_client::run(&run, &me.keep_going(call))
     });
 
     operations.add(STOP, move |(): (), _: &Call| {
@@ -137,6 +162,7 @@ pub fn register(operations: &mut Operations) {
         agent.servers.finish_all();
         agent.watches.finish_all();
         agent.listeners.close_all();
+        agent.exchanges.finish_all();
         Ok::<_, Infallible>(())
     });
 }

@@ -99,7 +99,10 @@ mod tests {
     #[test]
     fn a_watch_that_is_cut_short_tells_what_it_saw() {
         let begun = Instant::now();
-        let watched = run(&plan(60.0), &|| begun.elapsed() < Duration::from_millis(200)).unwrap();
+        let watched = run(&plan(60.0), &|| {
+            begun.elapsed() < Duration::from_millis(200)
+        })
+        .unwrap();
         assert!(watched.seconds < 3.0 && watched.slices.len() == 1);
         for seconds in [0.0, -1.0, f64::NAN, 1e9] {
             assert!(run(&plan(seconds), &|| true).is_err());

@@ -62,7 +62,10 @@ impl SegmentationEnd {
         if sensible {
             Ok(())
         } else {
-            Err("a train has up to 64 datagrams and 65507 bytes, and there are up to 1000".to_owned())
+            Err(
+                "a train has up to 64 datagrams and 65507 bytes, and there are up to 1000"
+                    .to_owned(),
+            )
         }
     }
 
@@ -106,7 +109,12 @@ pub(crate) fn send(
     // A kernel that does not know trains (before 4.18) would send one as a single, fragmented datagram.
     sent.refused = setsockopt(&way.socket, sockopt::UdpGsoSegment, &0)
         .err()
-        .map(|error| format!("this kernel does not cut up trains of datagrams: {}", error.desc()));
+        .map(|error| {
+            format!(
+                "this kernel does not cut up trains of datagrams: {}",
+                error.desc()
+            )
+        });
     let pause = Duration::from_secs_f64(end.every / 2.0);
     for round in 0..end.rounds {
         if !keep_going() {
@@ -221,7 +229,11 @@ mod tests {
             let sent = send(&Listeners::default(), &end(3, origin), &|| true);
             (sent.unwrap(), arrived.join().unwrap().unwrap())
         });
-        assert_eq!((sent.plain, arrived.plain), (40, 40), "{sent:?} {arrived:?}");
+        assert_eq!(
+            (sent.plain, arrived.plain),
+            (40, 40),
+            "{sent:?} {arrived:?}"
+        );
         let in_trains = if sent.refused.is_none() { 40 } else { 0 };
         assert_eq!((sent.in_trains, arrived.in_trains), (in_trains, in_trains));
         assert_eq!(arrived.mangled, 0);
@@ -243,7 +255,9 @@ mod tests {
                 sender.send_to(bytes, to).unwrap();
             }
             // Whole after all: a copy that came to grief is no loss.
-            sender.send_to(&wished.datagrams(0, Kind::Segment)[1], to).unwrap();
+            sender
+                .send_to(&wished.datagrams(0, Kind::Segment)[1], to)
+                .unwrap();
             // Uncut.
             sender
                 .send_to(&wished.datagrams(1, Kind::Segment).concat(), to)
@@ -252,7 +266,9 @@ mod tests {
             sender
                 .send_to(&datagram::bare(4, Kind::Segment, u64::MAX), to)
                 .unwrap();
-            sender.send_to(&datagram::bare(4, Kind::End, 0), to).unwrap();
+            sender
+                .send_to(&datagram::bare(4, Kind::End, 0), to)
+                .unwrap();
             arrived.join().unwrap().unwrap()
         });
         assert_eq!(

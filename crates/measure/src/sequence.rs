@@ -22,7 +22,7 @@ const ENDS: u32 = 6;
 const END_EVERY: Duration = Duration::from_millis(20);
 /// How long to wait for stragglers: after the end was heard, and beyond the planned time where it was not.
 const STRAGGLERS: Duration = Duration::from_millis(500);
-const BEYOND: Duration = Duration::from_millis(5_000);
+const BEYOND: Duration = Duration::from_secs(5);
 /// A payload that is sent so often without success is given up.
 const REFUSALS_IN_A_ROW: u64 = 200;
 
@@ -43,7 +43,7 @@ pub(crate) struct SequenceEnd {
 pub(crate) struct Sent {
     /// The other end was heard; else nothing was sent.
     pub(crate) heard: bool,
-    pub(crate) sent: u64,
+    pub(crate) datagrams: u64,
     /// Of those, not taken by the own kernel.
     pub(crate) refused: u64,
     /// Why not.
@@ -95,14 +95,14 @@ pub(crate) fn send(
     let mut credit = 1.0;
     let mut counted = begun;
     let mut in_a_row = 0;
-    while sent.sent < pace.count && Instant::now() < until && keep_going() {
+    while sent.datagrams < pace.count && Instant::now() < until && keep_going() {
         let now = Instant::now();
         let gained = (now - counted).as_secs_f64() * pace.per_second;
         counted = now;
         credit = f64::min(credit + gained, pace.behind_at_most);
         let batch = f64::min(credit.floor(), pace.batch) as u64;
-        for _ in 0..batch.min(pace.count - sent.sent) {
-            datagram::write(&mut bytes, end.token, Kind::Data, sent.sent);
+        for _ in 0..batch.min(pace.count - sent.datagrams) {
+            datagram::write(&mut bytes, end.token, Kind::Data, sent.datagrams);
             match way.socket.send(&bytes) {
                 Ok(_) => in_a_row = 0,
                 // Nothing was sent; again with the next batch.
@@ -115,25 +115,25 @@ pub(crate) fn send(
                 Err(error) => {
                     return Err(format!(
                         "after {} datagrams of {} bytes the system refused more: {error}",
-                        sent.sent, end.payload
+                        sent.datagrams, end.payload
                     ));
                 }
             }
-            sent.sent += 1;
+            sent.datagrams += 1;
             credit -= 1.0;
         }
         sent.seconds = begun.elapsed().as_secs_f64();
         let until_next = Duration::from_secs_f64((1.0 - credit).max(0.0) / pace.per_second);
         std::thread::sleep(until_next.max(CATCH_UP_PAUSE).min(until - begun));
     }
-    if sent.sent > 0 && sent.refused == sent.sent {
+    if sent.datagrams > 0 && sent.refused == sent.datagrams {
         return Err(format!(
             "the system took none of {} datagrams: {}",
-            sent.sent,
+            sent.datagrams,
             sent.refusal.unwrap_or_default()
         ));
     }
-    say_end(&way, end.token, sent.sent);
+    say_end(&way, end.token, sent.datagrams);
     Ok(sent)
 }
 
@@ -199,9 +199,7 @@ pub(crate) fn is_passing(error: &io::Error) -> bool {
 /// Lost within the own machine: a full queue, a firewall's rule on the way out, an unreachable neighbour.
 fn is_local_loss(error: &io::Error) -> bool {
     matches!(
-        error
-            .raw_os_error()
-            .map(nix::errno::Errno::from_raw),
+        error.raw_os_error().map(nix::errno::Errno::from_raw),
         Some(nix::Error::ENOBUFS | nix::Error::EPERM | nix::Error::EHOSTUNREACH)
     )
 }
@@ -285,7 +283,8 @@ mod tests {
             let noise = || {
                 for length in [0, 1, 23, 24, 200, 1400] {
                     let _ = stranger.send_to(&vec![0xa5; length], to);
-                    let _ = stranger.send_to(&datagram::bare(78, Kind::Data, 9)[..length.min(HEADER)], to);
+                    let _ = stranger
+                        .send_to(&datagram::bare(78, Kind::Data, 9)[..length.min(HEADER)], to);
                 }
                 true
             };
@@ -301,13 +300,18 @@ mod tests {
             });
             let (sent, arrived) = (sent.unwrap(), arrived.unwrap());
             assert!(sent.heard && sent.refused == 0, "{sent:?}");
-            assert!(sent.sent > 100 && sent.sent <= 500, "{sent:?}");
+            assert!(sent.datagrams > 100 && sent.datagrams <= 500, "{sent:?}");
             assert_eq!(
-                (arrived.received, arrived.duplicates, arrived.reordered, arrived.gaps),
-                (sent.sent, 0, 0, 0),
+                (
+                    arrived.received,
+                    arrived.duplicates,
+                    arrived.reordered,
+                    arrived.gaps
+                ),
+                (sent.datagrams, 0, 0, 0),
                 "{arrived:?}"
             );
-            assert_eq!(arrived.next, sent.sent);
+            assert_eq!(arrived.next, sent.datagrams);
         }
     }
 
@@ -318,7 +322,7 @@ mod tests {
         let to = SocketAddr::new(HERE, 9);
         let none = Listeners::default();
         let sent = send(&none, &end(1, calling(to)), &|| true).unwrap();
-        assert!(!sent.heard && sent.sent == 0, "{sent:?}");
+        assert!(!sent.heard && sent.datagrams == 0, "{sent:?}");
         let (listeners, _) = listening(2);
         let arrived = receive(&listeners, &end(2, Origin::Listening), &|| true).unwrap();
         assert!(!arrived.heard && begun.elapsed() < Duration::from_secs(8));

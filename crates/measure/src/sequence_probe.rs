@@ -7,7 +7,7 @@ use wirespeed_reach::{Machine, ReachError};
 
 use crate::datagram_way::{Listen, Origin};
 use crate::operations::{DATAGRAMS_LISTEN, SEQUENCE_RECEIVE, SEQUENCE_SEND};
-use crate::sequence::{Arrived, SequenceEnd, Sent};
+use crate::sequence::{Arrived, Sent, SequenceEnd};
 use crate::{Direction, Ends, MeasureError, SequenceProbe, Via};
 
 /// How long the far end may take to open a socket.
@@ -53,16 +53,16 @@ impl Ends {
             return Err(self.unheard(WHAT, &way));
         }
         // What was lost after the last arrival: only the sender knows of it.
-        let missing_at_the_end = sent.sent.saturating_sub(arrived.next);
+        let missing_at_the_end = sent.datagrams.saturating_sub(arrived.next);
         Ok(SequenceProbe {
             via,
             direction,
             payload,
-            offered: rate_of(sent.sent, payload, sent.seconds),
+            offered: rate_of(sent.datagrams, payload, sent.seconds),
             arrived: rate_of(arrived.received, payload, arrived.seconds.max(sent.seconds)),
             port: way.port,
             seconds: sent.seconds,
-            sent: sent.sent,
+            sent: sent.datagrams,
             received: arrived.received,
             duplicates: arrived.duplicates,
             reordered: arrived.reordered,
@@ -83,11 +83,13 @@ impl Ends {
         port: Option<u16>,
     ) -> Result<DatagramWay<'_>, MeasureError> {
         self.check_stop()?;
-        let far = self.far_machine().ok_or_else(|| MeasureError::ProbeFailed {
-            what,
-            machine: self.here.name().to_owned(),
-            because: "wirespeed has to run at the far end, too (--far ssh://…)".to_owned(),
-        })?;
+        let far = self
+            .far_machine()
+            .ok_or_else(|| MeasureError::ProbeFailed {
+                what,
+                machine: self.here.name().to_owned(),
+                because: "wirespeed has to run at the far end, too (--far ssh://…)".to_owned(),
+            })?;
         let address = self.address(via)?;
         let token = rand::random();
         let listen = Listen {

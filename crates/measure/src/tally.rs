@@ -11,7 +11,7 @@ const RUNS_AT_MOST: usize = 1 << 16;
 #[derive(Debug, Default)]
 pub(crate) struct Tally {
     seen: Vec<u64>,
-    /// One more than the highest number (RFC 4737: NextExp).
+    /// One more than the highest number (RFC 4737: `NextExp`).
     next: u64,
     arrivals: u64,
     duplicates: u64,

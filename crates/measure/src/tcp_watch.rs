@@ -49,9 +49,8 @@ pub(crate) fn watch(
         ..ConnectionsWanted::default()
     };
     let seconds = watch.seconds.clamp(0.0, 3_600.0);
-    let interval = Duration::from_secs_f64(
-        (seconds / READINGS_AT_LEAST).clamp(INTERVAL_AT_LEAST, INTERVAL),
-    );
+    let interval =
+        Duration::from_secs_f64((seconds / READINGS_AT_LEAST).clamp(INTERVAL_AT_LEAST, INTERVAL));
     let mut readings = Readings::new(watch.streams as usize);
     // The connections of the load are there when there is one more than the control connection.
     let read = || {
@@ -201,7 +200,9 @@ impl Readings {
                 in_flight: median_bytes(&self.in_flight),
                 offered_window: median_bytes(&self.offered_windows),
                 rtt: median(&self.rtts),
-                min_rtt: now().filter_map(|one| one.info.min_rtt).min_by(f64::total_cmp),
+                min_rtt: now()
+                    .filter_map(|one| one.info.min_rtt)
+                    .min_by(f64::total_cmp),
                 send_buffer: now().filter_map(|one| one.send_buffer).map(u64::from).max(),
                 receive_buffer: None,
                 reordering: Some(self.reordering),
@@ -328,7 +329,10 @@ mod tests {
         assert!(readings.add(old(1.0)) && readings.add(old(2.0)));
         let windows = readings.sum_up().unwrap().windows;
         assert_eq!((windows.busy, windows.receiver_limited), (None, None));
-        assert_eq!((windows.offered_window, windows.duplicates_reported), (None, None));
+        assert_eq!(
+            (windows.offered_window, windows.duplicates_reported),
+            (None, None)
+        );
         // Never busy: no share of nothing.
         let mut readings = Readings::new(2);
         assert!(readings.add(reading(1.0, 1.0, 0.5, 1)) && readings.add(reading(2.0, 1.0, 0.5, 1)));

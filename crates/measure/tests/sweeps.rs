@@ -37,7 +37,10 @@ fn a_paced_load_keeps_its_rate_both_ways() {
                 ..paced(direction, streams, 20e6)
             };
             let sample = ends.sample(&load).unwrap();
-            let what = format!("{direction:?} {streams} {control:?}: {:.1}", sample.rate / 1e6);
+            let what = format!(
+                "{direction:?} {streams} {control:?}: {:.1}",
+                sample.rate / 1e6
+            );
             assert_eq!(sample.load, load, "{what}");
             // A busy machine may be slower; faster is no pacing.
             assert!((8e6..22e6).contains(&sample.rate), "{what}");
@@ -46,7 +49,10 @@ fn a_paced_load_keeps_its_rate_both_ways() {
                 Direction::Download => (road.link("b"), sample.far.as_ref().unwrap()),
             };
             assert!(delta.links[&link].tx_bytes > sample.bytes, "{what}");
-            assert!(sample.windows.is_some() && sample.retransmits.is_some(), "{what}");
+            assert!(
+                sample.windows.is_some() && sample.retransmits.is_some(),
+                "{what}"
+            );
         }
     }
     let other = road.ends_with(
@@ -56,7 +62,9 @@ fn a_paced_load_keeps_its_rate_both_ways() {
             port: 5201,
         },
     );
-    let error = other.sample(&paced(Direction::Download, 1, 1e6)).unwrap_err();
+    let error = other
+        .sample(&paced(Direction::Download, 1, 1e6))
+        .unwrap_err();
     assert!(
         matches!(&error, MeasureError::LoadFailed { because, .. } if because.contains("far end")),
         "{error}"
@@ -76,13 +84,24 @@ fn a_steady_road_is_stable_just_below_its_rate() {
         told.fetch_add(1, Ordering::Relaxed);
     };
     let sweep = ends
-        .rate_sweep(Direction::Download, 28e6, Duration::from_secs(60), &progress)
+        .rate_sweep(
+            Direction::Download,
+            28e6,
+            Duration::from_secs(60),
+            &progress,
+        )
         .unwrap();
     assert!(told.load(Ordering::Relaxed) >= 2);
-    assert!(sweep.steps[0].cap.is_none() && sweep.steps.len() >= 2, "{sweep:?}");
+    assert!(
+        sweep.steps[0].cap.is_none() && sweep.steps.len() >= 2,
+        "{sweep:?}"
+    );
     let stable = sweep.stable_cap.expect("a steady road");
     assert!((10e6..30e6).contains(&stable), "{sweep:?}");
-    assert!(sweep.steps.iter().all(|step| step.loaded_rtt.is_some()), "{sweep:?}");
+    assert!(
+        sweep.steps.iter().all(|step| step.loaded_rtt.is_some()),
+        "{sweep:?}"
+    );
 }
 
 #[test]

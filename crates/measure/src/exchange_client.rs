@@ -1,0 +1,595 @@
+//! Many short exchanges, each over a connection of its own, so many at once in one thread.
+//!
+//! ```text
+//! connect ──▶ connected ──▶ request ──▶ first byte … last byte ──▶ the other end closes
+//! └ connect ─┘             └ first byte ─────────┘
+//! └ total ────────────────────────────────────────────────────┘
+//! ```
+
+use std::collections::BTreeMap;
+use std::io::{self, ErrorKind, Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::time::{Duration, Instant};
+
+use hdrhistogram::Histogram;
+use serde::{Deserialize, Serialize};
+use socket2::{Domain, Socket, Type};
+
+use crate::Percentiles;
+use crate::exchange_request::Request;
+use crate::poller::{Poller, allow_open_files};
+
+/// Most connections at once, and in all.
+pub(crate) const AT_ONCE_AT_MOST: u32 = 20_000;
+pub(crate) const WANTED_AT_MOST: u64 = 1_000_000;
+/// Longest sample.
+pub(crate) const SECONDS_AT_MOST: f64 = 120.0;
+/// Files this process has open beside the connections.
+const OTHER_FILES: u64 = 128;
+/// The reason of those whose turn never came.
+pub(crate) const NOT_BEGUN: &str = "not begun in time";
+/// How often a wait looks up, and how often slow exchanges are looked for.
+const LOOK_UP: Duration = Duration::from_millis(20);
+const SWEEP_EVERY: Duration = Duration::from_millis(100);
+/// Times are recorded in µs up to two minutes, to three digits.
+const LONGEST_MICROSECONDS: u64 = 120_000_000;
+const DIGITS: u8 = 3;
+
+/// One sample's client.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct ExchangeRun {
+    pub(crate) token: u64,
+    pub(crate) to: SocketAddr,
+    /// Leave by this interface only.
+    pub(crate) device: Option<String>,
+    pub(crate) at_once: u32,
+    pub(crate) wanted: u64,
+    /// Bytes.
+    pub(crate) request: u32,
+    pub(crate) response: u32,
+    /// Seconds for all of it.
+    pub(crate) seconds: f64,
+    /// Seconds for each.
+    pub(crate) each_within: f64,
+}
+
+/// What came of it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct ExchangesDone {
+    pub(crate) completed: u64,
+    pub(crate) failed: BTreeMap<String, u64>,
+    /// From the first connection to the last end.
+    pub(crate) seconds: f64,
+    pub(crate) connect: Option<Percentiles>,
+    pub(crate) first_byte: Option<Percentiles>,
+    pub(crate) total: Option<Percentiles>,
+}
+
+/// Makes the exchanges.
+pub(crate) fn run(
+    run: &ExchangeRun,
+    keep_going: &dyn Fn() -> bool,
+) -> Result<ExchangesDone, String> {
+    let request = Request {
+        token: run.token,
+        length: run.request,
+        response: run.response,
+    };
+    let sensible = (1..=AT_ONCE_AT_MOST).contains(&run.at_once)
+        && (1..=WANTED_AT_MOST).contains(&run.wanted)
+        && run.seconds > 0.0
+        && run.seconds <= SECONDS_AT_MOST
+        && run.each_within > 0.0
+        && run.each_within <= SECONDS_AT_MOST
+        && request.is_sensible();
+    if !sensible {
+        return Err(format!(
+            "exchanges are 1 to {AT_ONCE_AT_MOST} at once, 16 bytes to 64 KiB asked and up to 1 MiB answered, up to {SECONDS_AT_MOST} s"
+        ));
+    }
+    allow_open_files(u64::from(run.at_once) + OTHER_FILES)?;
+    let mut client = Client {
+        run,
+        request: request.bytes(),
+        poller: Poller::new().map_err(|error| format!("epoll: {error}"))?,
+        slots: Vec::new(),
+        free: Vec::new(),
+        open: 0,
+        times: Times::new()?,
+        failed: BTreeMap::new(),
+    };
+    client.run(keep_going)
+}
+
+struct Client<'a> {
+    run: &'a ExchangeRun,
+    request: Vec<u8>,
+    poller: Poller,
+    /// A slot is used again; its generation tells late events of the connection before.
+    slots: Vec<Slot>,
+    free: Vec<usize>,
+    open: u32,
+    times: Times,
+    failed: BTreeMap<String, u64>,
+}
+
+#[derive(Default)]
+struct Slot {
+    generation: u32,
+    exchange: Option<Exchange>,
+}
+
+struct Exchange {
+    stream: TcpStream,
+    begun: Instant,
+    stage: Stage,
+}
+
+#[derive(Clone, Copy)]
+enum Stage {
+    Connecting,
+    /// So many bytes of the request went.
+    Asking {
+        connected: Duration,
+        written: usize,
+    },
+    /// So many bytes of the answer came.
+    Reading {
+        connected: Duration,
+        asked: Duration,
+        first: Option<Duration>,
+        read: usize,
+    },
+    /// All is there; the other end is to close first, so that no port of ours stays occupied (TIME-WAIT).
+    Closing,
+}
+
+impl Client<'_> {
+    fn run(&mut self, keep_going: &dyn Fn() -> bool) -> Result<ExchangesDone, String> {
+        let begun = Instant::now();
+        let until = begun + Duration::from_secs_f64(self.run.seconds);
+        let mut started = 0;
+        let mut swept = begun;
+        let mut last_end = begun;
+        while started < self.run.wanted || self.open > 0 {
+            if !keep_going() {
+                return Err("it was stopped".to_owned());
+            }
+            if Instant::now() >= until {
+                break;
+            }
+            while started < self.run.wanted && self.open < self.run.at_once {
+                started += 1;
+                if let Err(error) = self.start() {
+                    self.fail("connect", &error);
+                }
+            }
+            let ready = self
+                .poller
+                .wait(LOOK_UP)
+                .map_err(|error| format!("epoll: {error}"))?;
+            for one in ready {
+                if self.go_on(one) {
+                    last_end = Instant::now();
+                }
+            }
+            if swept.elapsed() >= SWEEP_EVERY {
+                swept = Instant::now();
+                if self.give_up(Duration::from_secs_f64(self.run.each_within)) {
+                    last_end = swept;
+                }
+            }
+        }
+        if self.give_up(Duration::ZERO) {
+            last_end = Instant::now();
+        }
+        let never = self.run.wanted - started;
+        if never > 0 {
+            self.count(NOT_BEGUN.to_owned(), never);
+        }
+        Ok(ExchangesDone {
+            completed: self.times.total.len(),
+            failed: std::mem::take(&mut self.failed),
+            seconds: (last_end - begun).as_secs_f64(),
+            connect: percentiles(&self.times.connect),
+            first_byte: percentiles(&self.times.first_byte),
+            total: percentiles(&self.times.total),
+        })
+    }
+
+    fn start(&mut self) -> io::Result<()> {
+        let begun = Instant::now();
+        let socket = Socket::new(Domain::for_address(self.run.to), Type::STREAM, None)?;
+        if let Some(device) = &self.run.device {
+            socket.bind_device(Some(device.as_bytes()))?;
+        }
+        socket.set_nonblocking(true)?;
+        socket.set_tcp_nodelay(true)?;
+        match socket.connect(&self.run.to.into()) {
+            Ok(()) => {}
+            Err(error) if error.raw_os_error() == Some(nix::Error::EINPROGRESS as i32) => {}
+            Err(error) => return Err(error),
+        }
+        let at = self.free.pop().unwrap_or_else(|| {
+            self.slots.push(Slot::default());
+            self.slots.len() - 1
+        });
+        let slot = &mut self.slots[at];
+        let stream = TcpStream::from(socket);
+        if let Err(error) = self.poller.add_writer(&stream, name(at, slot.generation)) {
+            self.free.push(at);
+            return Err(error);
+        }
+        slot.exchange = Some(Exchange {
+            stream,
+            begun,
+            stage: Stage::Connecting,
+        });
+        self.open += 1;
+        Ok(())
+    }
+
+    /// `true` = an exchange completed or failed.
+    fn go_on(&mut self, ready: u64) -> bool {
+        let (at, generation) = ((ready & 0xffff_ffff) as usize, (ready >> 32) as u32);
+        let Some(slot) = self.slots.get_mut(at) else {
+            return false;
+        };
+        let Some(exchange) = slot
+            .exchange
+            .as_mut()
+            .filter(|_| slot.generation == generation)
+        else {
+            return false;
+        };
+        let asking_before = exchange.stage.asks();
+        match exchange.go_on(&self.request, self.run.response as usize, &mut self.times) {
+            Ok(Went::On { ended }) => {
+                if asking_before && !exchange.stage.asks() {
+                    let changed = self.poller.change(&exchange.stream, ready, false);
+                    if let Err(error) = changed {
+                        self.close(at);
+                        self.fail("answer", &error);
+                        return true;
+                    }
+                }
+                ended
+            }
+            Ok(Went::Closed) => {
+                self.close(at);
+                false
+            }
+            Err((stage, error)) => {
+                self.close(at);
+                self.fail(stage, &error);
+                true
+            }
+        }
+    }
+
+    /// Gives up what takes longer; `true` = there was some.
+    fn give_up(&mut self, within: Duration) -> bool {
+        let mut gave_up = false;
+        for at in 0..self.slots.len() {
+            let slow = |exchange: &&Exchange| exchange.begun.elapsed() >= within;
+            let Some(exchange) = self.slots[at].exchange.as_ref().filter(slow) else {
+                continue;
+            };
+            let stage = exchange.stage.name();
+            self.close(at);
+            // All of it had come.
+            if let Some(stage) = stage {
+                gave_up = true;
+                self.fail(stage, &ErrorKind::TimedOut.into());
+            }
+        }
+        gave_up
+    }
+
+    fn close(&mut self, at: usize) {
+        let slot = &mut self.slots[at];
+        slot.exchange = None;
+        slot.generation = slot.generation.wrapping_add(1);
+        self.free.push(at);
+        self.open -= 1;
+    }
+
+    fn fail(&mut self, stage: &str, error: &io::Error) {
+        self.count(format!("{stage}: {}", reason(error)), 1);
+    }
+
+    fn count(&mut self, reason: String, times: u64) {
+        *self.failed.entry(reason).or_default() += times;
+    }
+}
+
+enum Went {
+    On { ended: bool },
+    Closed,
+}
+
+impl Stage {
+    /// Room to write is waited for, and not bytes to read.
+    fn asks(self) -> bool {
+        matches!(self, Self::Connecting | Self::Asking { .. })
+    }
+
+    /// Where it is; `None` = it is done.
+    fn name(self) -> Option<&'static str> {
+        match self {
+            Self::Connecting => Some("connect"),
+            Self::Asking { .. } | Self::Reading { .. } => Some("answer"),
+            Self::Closing => None,
+        }
+    }
+}
+
+impl Exchange {
+    fn go_on(
+        &mut self,
+        request: &[u8],
+        response: usize,
+        times: &mut Times,
+    ) -> Result<Went, (&'static str, io::Error)> {
+        let mut buffer = [0; 16 << 10];
+        loop {
+            match self.stage {
+                Stage::Connecting => {
+                    match self.stream.take_error() {
+                        Ok(None) => {}
+                        Ok(Some(error)) | Err(error) => return Err(("connect", error)),
+                    }
+                    self.stage = Stage::Asking {
+                        connected: self.begun.elapsed(),
+                        written: 0,
+                    };
+                }
+                Stage::Asking { connected, written } if written == request.len() => {
+                    self.stage = Stage::Reading {
+                        connected,
+                        asked: self.begun.elapsed(),
+                        first: None,
+                        read: 0,
+                    };
+                }
+                Stage::Asking { connected, written } => {
+                    match self.stream.write(&request[written..]) {
+                        Ok(more) => {
+                            self.stage = Stage::Asking {
+                                connected,
+                                written: written + more,
+                            };
+                        }
+                        Err(error) if waits(&error) => return Ok(Went::On { ended: false }),
+                        Err(error) => return Err(("answer", error)),
+                    }
+                }
+                Stage::Reading {
+                    connected,
+                    asked,
+                    first,
+                    read,
+                } => match self.stream.read(&mut buffer) {
+                    Ok(0) => return Err(("answer", ErrorKind::UnexpectedEof.into())),
+                    Ok(more) if read + more > response => {
+                        return Err(("answer", ErrorKind::InvalidData.into()));
+                    }
+                    Ok(more) => {
+                        let now = self.begun.elapsed();
+                        let first = first.unwrap_or(now);
+                        self.stage = Stage::Reading {
+                            connected,
+                            asked,
+                            first: Some(first),
+                            read: read + more,
+                        };
+                        if read + more == response {
+                            times.record(connected, first.saturating_sub(asked), now);
+                            self.stage = Stage::Closing;
+                            return Ok(Went::On { ended: true });
+                        }
+                    }
+                    Err(error) if waits(&error) => return Ok(Went::On { ended: false }),
+                    Err(error) => return Err(("answer", error)),
+                },
+                Stage::Closing => match self.stream.read(&mut buffer) {
+                    Err(error) if waits(&error) => return Ok(Went::On { ended: false }),
+                    // However it ends now, the answer was there.
+                    Ok(_) | Err(_) => return Ok(Went::Closed),
+                },
+            }
+        }
+    }
+}
+
+fn waits(error: &io::Error) -> bool {
+    matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted)
+}
+
+fn name(slot: usize, generation: u32) -> u64 {
+    (u64::from(generation) << 32) | slot as u64
+}
+
+/// In few words, the same for the same reason.
+fn reason(error: &io::Error) -> String {
+    match error.raw_os_error().map(nix::errno::Errno::from_raw) {
+        Some(nix::Error::EADDRNOTAVAIL) => "no free local port".to_owned(),
+        Some(nix::Error::EMFILE | nix::Error::ENFILE) => "no more open files".to_owned(),
+        Some(known) => known.desc().to_lowercase(),
+        None => match error.kind() {
+            ErrorKind::TimedOut => "timed out".to_owned(),
+            ErrorKind::UnexpectedEof => "closed early".to_owned(),
+            ErrorKind::InvalidData => "more than was asked for".to_owned(),
+            _ => error.to_string(),
+        },
+    }
+}
+
+struct Times {
+    connect: Histogram<u64>,
+    first_byte: Histogram<u64>,
+    total: Histogram<u64>,
+}
+
+impl Times {
+    fn new() -> Result<Self, String> {
+        let histogram = || {
+            Histogram::new_with_bounds(1, LONGEST_MICROSECONDS, DIGITS)
+                .map_err(|error| error.to_string())
+        };
+        Ok(Self {
+            connect: histogram()?,
+            first_byte: histogram()?,
+            total: histogram()?,
+        })
+    }
+
+    fn record(&mut self, connect: Duration, first_byte: Duration, total: Duration) {
+        for (histogram, time) in [
+            (&mut self.connect, connect),
+            (&mut self.first_byte, first_byte),
+            (&mut self.total, total),
+        ] {
+            let microseconds = u64::try_from(time.as_micros()).unwrap_or(u64::MAX);
+            histogram.saturating_record(microseconds.clamp(1, LONGEST_MICROSECONDS));
+        }
+    }
+}
+
+fn percentiles(times: &Histogram<u64>) -> Option<Percentiles> {
+    let at = |share: f64| times.value_at_quantile(share) as f64 / 1e6;
+    (!times.is_empty()).then(|| Percentiles {
+        p50: at(0.5),
+        p90: at(0.9),
+        p99: at(0.99),
+        p999: at(0.999),
+        max: times.max() as f64 / 1e6,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::{IpAddr, Ipv4Addr, TcpListener};
+
+    use super::*;
+    use crate::background::Background;
+    use crate::exchange_server::{ExchangeServe, start};
+
+    const HERE: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
+
+    fn wished(to: SocketAddr) -> ExchangeRun {
+        ExchangeRun {
+            token: 5,
+            to,
+            device: None,
+            at_once: 50,
+            wanted: 300,
+            request: 300,
+            response: 40_000,
+            seconds: 10.0,
+            each_within: 5.0,
+        }
+    }
+
+    fn server(servers: &Background<()>, token: u64) -> SocketAddr {
+        let wanted = ExchangeServe {
+            token,
+            to: HERE,
+            own: true,
+            device: None,
+            at_once: 50,
+            seconds: 20.0,
+        };
+        SocketAddr::new(HERE, start(servers, &wanted).unwrap())
+    }
+
+    #[test]
+    fn exchanges_are_made_and_timed() {
+        let servers = Background::default();
+        let to = server(&servers, 5);
+        let mut stranger = TcpStream::connect(to).unwrap();
+        stranger.write_all(&[0xa5; 64]).unwrap();
+        let done = run(&wished(to), &|| true).unwrap();
+        assert_eq!((done.completed, done.failed.len()), (300, 0), "{done:?}");
+        let (connect, total) = (done.connect.unwrap(), done.total.unwrap());
+        assert!(
+            connect.p50 <= connect.p99 && connect.p99 <= total.max,
+            "{done:?}"
+        );
+        assert!(total.p50 > 0.0 && done.seconds < 10.0, "{done:?}");
+        // Nobody asked for an answer in our words: the end, or a reset.
+        let mut left = Vec::new();
+        let _ = stranger.read_to_end(&mut left);
+        assert!(left.is_empty());
+        servers.finish(5).unwrap();
+    }
+
+    #[test]
+    fn failures_have_their_reasons() {
+        // Somebody else's server hangs up on us.
+        let servers = Background::default();
+        let to = server(&servers, 6);
+        let few = ExchangeRun {
+            wanted: 20,
+            ..wished(to)
+        };
+        let done = run(&few, &|| true).unwrap();
+        assert_eq!(done.completed, 0);
+        assert_eq!(done.failed.values().sum::<u64>(), 20, "{done:?}");
+        assert!(
+            done.failed
+                .keys()
+                .all(|reason| reason.starts_with("answer: ")),
+            "{done:?}"
+        );
+        assert!(done.connect.is_none());
+        servers.finish(6).unwrap();
+        // Nobody there.
+        let done = run(&few, &|| true).unwrap();
+        assert_eq!(
+            done.failed.get("connect: connection refused"),
+            Some(&20),
+            "{done:?}"
+        );
+        // Somebody who never answers, and time that is over before all have begun.
+        let silent = TcpListener::bind((HERE, 0)).unwrap();
+        let hopeless = ExchangeRun {
+            at_once: 4,
+            wanted: 20,
+            seconds: 0.6,
+            each_within: 0.4,
+            ..wished(silent.local_addr().unwrap())
+        };
+        let begun = Instant::now();
+        let done = run(&hopeless, &|| true).unwrap();
+        assert!(begun.elapsed() < Duration::from_secs(3));
+        assert!(done.failed["answer: timed out"] >= 4, "{done:?}");
+        assert!(done.failed["not begun in time"] > 0, "{done:?}");
+        assert_eq!(done.failed.values().sum::<u64>(), 20);
+    }
+
+    #[test]
+    fn a_stop_and_nonsense_are_refused() {
+        let to = SocketAddr::new(HERE, 9);
+        assert!(run(&wished(to), &|| false).is_err());
+        for (at_once, wanted, request, response, seconds) in [
+            (0, 1, 100, 100, 1.0),
+            (1, 0, 100, 100, 1.0),
+            (1, 1, 15, 100, 1.0),
+            (1, 1, 100, 0, 1.0),
+            (1, 1, 100, 2 << 20, 1.0),
+            (1, 1, 100, 100, f64::NAN),
+            (u32::MAX, 1, 100, 100, 1.0),
+        ] {
+            let wrong = ExchangeRun {
+                at_once,
+                wanted,
+                request,
+                response,
+                seconds,
+                ..wished(to)
+            };
+            assert!(run(&wrong, &|| true).is_err(), "{wrong:?}");
+        }
+    }
+}
