@@ -1,4 +1,4 @@
-# The lab with the kernel's WireGuard and the kernel's delay (netem): a healthy road is called healthy, a fault is found.
+# The lab with the kernel's WireGuard and the kernel's delay (netem): its road works, and its fault is found.
 # options: --seconds 900 --memory 3072
 set -u
 failed=0
@@ -23,8 +23,6 @@ check "a lab comes up" up healthy one
 check "its tunnel is the kernel's" [ "$(value implementation "$OUT/one.json")" = kernel ]
 check "its delay is netem" sh -c 'ip netns exec ws-one-road tc qdisc show | grep -q netem'
 check "a ping goes through the tunnel" sh -c 'wirespeed lab exec --lab one client -- ping -c 3 -W 2 10.9.0.2'
-doctor one
-check "the doctor reads the kernel's device" grep -q '"kernel"' "$OUT/one-doctor.json"
 check "the lab goes" wirespeed lab down one
 
 check "a road with a fault" up mtu-exceeds-path two

@@ -1,0 +1,318 @@
+//! Labs and doctors inside the emulated machine, and what is done to the machine itself.
+
+use std::collections::BTreeSet;
+use std::fs::File;
+use std::io::Write as _;
+use std::process::{Child, Command, Output, Stdio};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+/// Set by the emulated machine's first process; whole machines are changed here, so nowhere else.
+const EMULATED: &str = "WIRESPEED_EMULATED";
+
+/// The longest anything may take in there.
+const PATIENCE: Duration = Duration::from_mins(4);
+
+/// Why nothing can be tried here, said for each case.
+pub(crate) fn skipped(case: &str) -> bool {
+    if std::env::var_os(EMULATED).is_some() {
+        return false;
+    }
+    skip(case, "in the emulated machine only (make test-kernel)");
+    true
+}
+
+pub(crate) fn skip(case: &str, reason: &str) {
+    let line = format!("SKIPPED doctor on the kernel's WireGuard, {case}: {reason}\n");
+    eprint!("{line}");
+    if let Some(path) = std::env::var_os("WIRESPEED_SKIPS")
+        && let Ok(mut file) = File::options().append(true).create(true).open(path)
+    {
+        let _ = file.write_all(line.as_bytes());
+    }
+}
+
+/// One load at a time.
+pub(crate) fn turn() -> MutexGuard<'static, ()> {
+    static TURN: Mutex<()> = Mutex::new(());
+    TURN.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// A lab of wirespeed's, over the kernel's own tunnel; goes with the test.
+pub(crate) struct Lab {
+    id: &'static str,
+}
+
+impl Lab {
+    /// Of the shipped scenario of this name, or of a scenario's text.
+    pub(crate) fn up(id: &'static str, scenario: &str) -> Self {
+        let file = std::env::temp_dir().join(format!("{id}.toml"));
+        let scenario = if scenario.contains('\n') {
+            std::fs::write(&file, scenario).expect("a scenario's file");
+            file.to_str().expect("plain letters").to_owned()
+        } else {
+            scenario.to_owned()
+        };
+        let lab = Self { id };
+        let made = run(wirespeed().args(["lab", "up", &scenario, "--name", id, "--json"]));
+        let made: Value = serde_json::from_str(&made).expect("lab up prints JSON");
+        assert_eq!(made["implementation"], "kernel");
+        lab
+    }
+
+    pub(crate) fn namespace(&self, host: &str) -> String {
+        format!("ws-{}-{host}", self.id)
+    }
+
+    /// The first end's tunnel.
+    pub(crate) fn interface(&self) -> String {
+        format!("wg{}0", self.id)
+    }
+
+    /// Both directions of the road get this qdisc where the kernel's netem delays them.
+    pub(crate) fn netem(&self, what: &str) {
+        for device in ["delayup", "delaydown"] {
+            tc(
+                &self.namespace("road"),
+                &format!("qdisc replace dev {device} root netem {what}"),
+            );
+        }
+    }
+
+    /// Both directions of the road get this qdisc in place of the lab's bottleneck.
+    pub(crate) fn bottleneck(&self, what: &str) {
+        for cable in ["client", "server"] {
+            let road = self.namespace("road");
+            tc(&road, &format!("qdisc del dev {cable} root"));
+            tc(&road, &format!("qdisc add dev {cable} root {what}"));
+        }
+    }
+
+    pub(crate) fn doctor(&self) -> Report {
+        let (here, far) = (self.namespace("client"), self.namespace("server"));
+        doctor(&here, &self.interface(), &far, &["--quick"])
+    }
+
+    /// `wirespeed tune` at the first end, and what it printed.
+    pub(crate) fn tune(&self, arguments: &[&str]) -> Value {
+        let far = format!("netns:{}", self.namespace("server"));
+        let said = wirespeed_in(&self.namespace("client"), "tune")
+            .args(arguments)
+            .args(["--far", &far, "--json"])
+            .output()
+            .expect("ip netns exec runs");
+        json(&said)
+    }
+}
+
+impl Drop for Lab {
+    fn drop(&mut self) {
+        let _ = wirespeed().args(["lab", "down", self.id]).output();
+    }
+}
+
+/// What the doctor said of a tunnel.
+pub(crate) struct Report {
+    pub(crate) json: Value,
+    took: Duration,
+}
+
+/// The doctor in a namespace, for its tunnel to another.
+pub(crate) fn doctor(here: &str, interface: &str, far: &str, more: &[&str]) -> Report {
+    let begun = Instant::now();
+    let output = wirespeed_in(here, "doctor")
+        .args([interface, "--far", &format!("netns:{far}")])
+        .arg("--json")
+        .args(more)
+        .output()
+        .expect("ip netns exec runs");
+    Report {
+        json: json(&output),
+        took: begun.elapsed(),
+    }
+}
+
+impl Report {
+    /// Tells what was found, and demands that it be these causes – each standing for itself – and nothing else.
+    pub(crate) fn finds(&self, case: &str, expected: &[&str]) {
+        self.finds_among(case, expected, &[]);
+    }
+
+    /// The same where other causes may be true too.
+    pub(crate) fn finds_among(&self, case: &str, expected: &[&str], others: &[&str]) {
+        let found = self.codes();
+        eprintln!(
+            "    {case}: {}; {:.0} s",
+            if found.is_empty() {
+                "nothing found".to_owned()
+            } else {
+                found.iter().cloned().collect::<Vec<_>>().join(", ")
+            },
+            self.took.as_secs_f64()
+        );
+        for code in expected {
+            assert!(found.contains(*code), "{case}: {}", self.details());
+        }
+        let wrong: Vec<&String> = found
+            .iter()
+            .filter(|code| ![expected, others].concat().contains(&code.as_str()))
+            .collect();
+        assert!(wrong.is_empty(), "{case}: {wrong:?}: {}", self.details());
+        let verdict = if found.is_empty() {
+            "healthy"
+        } else {
+            "findings"
+        };
+        assert_eq!(self.json["verdict"], verdict, "{case}: {}", self.details());
+    }
+
+    /// Codes of the findings that stand for themselves.
+    fn codes(&self) -> BTreeSet<String> {
+        self.findings()
+            .filter(|finding| finding["consequence_of"].is_null())
+            .filter_map(|finding| finding["code"].as_str().map(str::to_owned))
+            .collect()
+    }
+
+    fn findings(&self) -> impl Iterator<Item = &Value> {
+        self.json["findings"].as_array().into_iter().flatten()
+    }
+
+    /// The finding with this code.
+    pub(crate) fn finding(&self, code: &str) -> &Value {
+        self.findings()
+            .find(|finding| finding["code"] == code)
+            .unwrap_or_else(|| panic!("no {code}: {}", self.details()))
+    }
+
+    /// Everything that is refused, of the diagnosis and of its findings, as one text.
+    pub(crate) fn refused(&self) -> String {
+        let all: Vec<&Value> = [&self.json["refused"]]
+            .into_iter()
+            .chain(self.findings().map(|finding| &finding["refused"]))
+            .collect();
+        serde_json::to_string(&all).unwrap_or_default()
+    }
+
+    /// Facts of the machine here.
+    pub(crate) fn facts(&self) -> &Value {
+        &self.json["machines"][0]["facts"]
+    }
+
+    /// What is behind a link here.
+    pub(crate) fn link(&self, name: &str) -> &Value {
+        let links = self.facts()["links"].as_array();
+        links
+            .into_iter()
+            .flatten()
+            .find(|link| link["name"] == name)
+            .map_or(&Value::Null, |link| &link["detail"]["value"])
+    }
+
+    pub(crate) fn details(&self) -> String {
+        let parts = ["findings", "refused", "not_checked"].map(|part| &self.json[part]);
+        serde_json::to_string_pretty(&parts).unwrap_or_default()
+    }
+}
+
+/// A sysctl of the whole machine with another value, for as long as this lives.
+pub(crate) struct Sysctl {
+    name: &'static str,
+    before: String,
+}
+
+impl Sysctl {
+    pub(crate) fn set(name: &'static str, value: &str) -> Self {
+        let before = run(Command::new("sysctl").args(["-n", name]));
+        run(Command::new("sysctl").args(["-q", "-w", &format!("{name}={value}")]));
+        Self {
+            name,
+            before: before.trim().to_owned(),
+        }
+    }
+}
+
+impl Drop for Sysctl {
+    fn drop(&mut self) {
+        let setting = format!("{}={}", self.name, self.before);
+        let _ = Command::new("sysctl").args(["-q", "-w", &setting]).status();
+    }
+}
+
+/// A program that runs beside the case and ends with it.
+pub(crate) struct Beside(Child);
+
+impl Beside {
+    pub(crate) fn start(command: &mut Command) -> Self {
+        let child = command
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .expect("it starts");
+        Self(child)
+    }
+}
+
+impl Drop for Beside {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// A program in a namespace.
+pub(crate) fn within(namespace: &str, program: &str) -> Command {
+    let mut command = Command::new("ip");
+    command.args(["netns", "exec", namespace, program]);
+    command
+}
+
+pub(crate) fn ip(namespace: &str, line: &str) -> String {
+    run(within(namespace, "ip").args(line.split_whitespace()))
+}
+
+pub(crate) fn tc(namespace: &str, line: &str) -> String {
+    run(within(namespace, "tc").args(line.split_whitespace()))
+}
+
+/// What a program prints; it must succeed.
+pub(crate) fn run(command: &mut Command) -> String {
+    let output = command.output().expect("it runs");
+    assert!(
+        output.status.success(),
+        "{command:?}: {}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+/// The program under test; one of another build where the machine that built this is not the one that runs it.
+fn program() -> String {
+    std::env::var("WIRESPEED").unwrap_or_else(|_| env!("CARGO_BIN_EXE_wirespeed").to_owned())
+}
+
+fn wirespeed() -> Command {
+    Command::new(program())
+}
+
+fn wirespeed_in(namespace: &str, verb: &str) -> Command {
+    let mut command = within(namespace, "timeout");
+    command
+        .arg(PATIENCE.as_secs().to_string())
+        .args([&program(), verb]);
+    command
+}
+
+fn json(output: &Output) -> Value {
+    serde_json::from_slice(&output.stdout).unwrap_or_else(|error| {
+        panic!(
+            "no JSON object ({error}, {}): {}\n{}",
+            output.status,
+            String::from_utf8_lossy(&output.stdout),
+            String::from_utf8_lossy(&output.stderr)
+        )
+    })
+}
