@@ -1,43 +1,59 @@
-//! The causes the doctor knows: one file each, named by its code, one line here.
+//! The causes the doctor knows: one file each, named by its code, one line here, in the group it belongs to. Their checks run
+//! in this order, which decides between findings of the same weight.
 
-mod accept_queue;
-mod allowed_ips_overlap;
-mod backlog_overflow;
-mod bufferbloat;
-mod cloud_limit;
-mod collapse_above_rate;
-mod congestion_control;
-mod conntrack_cost;
-mod conntrack_full;
-mod conntrack_invalid;
-mod cpu_saturated;
-mod cpu_throttled;
-mod crypto_slow;
-mod firewall_cost;
-mod forward_gro;
+// Sizes.
 mod icmp_black_hole;
-mod irq_placement;
 mod mss_unclamped;
 mod mtu_below_path;
 mod mtu_exceeds_path;
-mod napi_convergence;
-mod napi_threaded_stall;
-mod nat_timeout;
 mod nested_tunnel;
-mod numa_remote;
-mod offload_broken;
-mod offload_off;
-mod old_kernel;
-mod one_core_bound;
+
+// TCP, and the queues it fills.
+mod bufferbloat;
+mod collapse_above_rate;
+mod congestion_control;
+mod window_limited;
+
+// The road.
 mod path_loss;
 mod path_reorder;
 mod path_slow;
-mod ring_overflow;
-mod socket_overflow;
-mod softirq_budget;
 mod udp_shaped;
+
+// The WireGuard device and its peers.
+mod allowed_ips_overlap;
+mod nat_timeout;
+mod socket_overflow;
 mod userspace_by_accident;
-mod window_limited;
+
+// Processors.
+mod cpu_saturated;
+mod cpu_throttled;
+mod crypto_slow;
+mod irq_placement;
+mod napi_convergence;
+mod napi_threaded_stall;
+mod numa_remote;
+mod one_core_bound;
+
+// Packets on their way through the machine.
+mod backlog_overflow;
+mod forward_gro;
+mod offload_broken;
+mod offload_off;
+mod ring_overflow;
+mod softirq_budget;
+
+// Firewall, connection tracking, and programs that listen.
+mod accept_queue;
+mod conntrack_cost;
+mod conntrack_full;
+mod conntrack_invalid;
+mod firewall_cost;
+
+// Versions and providers.
+mod cloud_limit;
+mod old_kernel;
 
 pub(crate) use bufferbloat::{in_direction as bloated, on_the_road as queue_on_the_road, soaked};
 pub(crate) use congestion_control::{sender_uses, suspected as congestion_suspected};
@@ -46,47 +62,8 @@ use wirespeed_measure::Direction;
 use crate::finding::Check;
 use crate::{Evidence, Finding};
 
-/// Every check, in the order of the guide.
-pub(crate) const CHECKS: &[Check] = &[
-    mtu_exceeds_path::CHECK,
-    mtu_below_path::CHECK,
-    icmp_black_hole::CHECK,
-    mss_unclamped::CHECK,
-    congestion_control::CHECK,
-    bufferbloat::CHECK,
-    collapse_above_rate::CHECK,
-    window_limited::CHECK,
-    path_slow::CHECK,
-    path_loss::CHECK,
-    path_reorder::CHECK,
-    udp_shaped::CHECK,
-    socket_overflow::CHECK,
-    userspace_by_accident::CHECK,
-    crypto_slow::CHECK,
-    cpu_saturated::CHECK,
-    napi_convergence::CHECK,
-    napi_threaded_stall::CHECK,
-    one_core_bound::CHECK,
-    nat_timeout::CHECK,
-    allowed_ips_overlap::CHECK,
-    nested_tunnel::CHECK,
-    offload_off::CHECK,
-    offload_broken::CHECK,
-    accept_queue::CHECK,
-    conntrack_cost::CHECK,
-    conntrack_full::CHECK,
-    conntrack_invalid::CHECK,
-    firewall_cost::CHECK,
-    forward_gro::CHECK,
-    old_kernel::CHECK,
-    backlog_overflow::CHECK,
-    softirq_budget::CHECK,
-    ring_overflow::CHECK,
-    numa_remote::CHECK,
-    irq_placement::CHECK,
-    cpu_throttled::CHECK,
-    cloud_limit::CHECK,
-];
+/// Every check, in the order of the modules above.
+pub(crate) const CHECKS: &[Check] = include!(concat!(env!("OUT_DIR"), "/checks.rs"));
 
 /// Is `effect` only what `cause` brings about?
 pub(crate) fn explains(evidence: &Evidence, cause: &Finding, effect: &Finding) -> bool {
