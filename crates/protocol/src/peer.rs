@@ -251,6 +251,19 @@ impl Handshake {
     pub(crate) fn forget_identity(&mut self) {
         self.static_static = OnceCell::new();
     }
+
+    /// Leaves nothing secret. No handshake may begin after it.
+    pub(crate) fn wipe(&mut self) {
+        self.forget_identity();
+        self.preshared_key = PresharedKey::default();
+    }
+
+    #[cfg(test)]
+    pub(crate) fn has_secrets(&self) -> bool {
+        self.static_static.get().is_some()
+            || self.initiated.is_some()
+            || self.preshared_key != PresharedKey::default()
+    }
 }
 
 #[cfg(test)]

@@ -216,6 +216,8 @@ impl Tunnel {
         peer.set_removed();
         self.routes.change(|table| table.remove_all(peer.id));
         self.wipe_keys(&peer);
+        // Somebody who sent to it last may hold on to it for as long as there is no traffic.
+        peer.handshake.locked().wipe();
         peer.drop_staged();
         peer.timers.locked().stop();
         self.schedule.remove(&peer);
@@ -236,7 +238,10 @@ impl Tunnel {
 
     /// Sets the key mixed into handshakes from now on; all zero is none.
     pub fn set_preshared_key(&self, peer: &Peer, key: PresharedKey) {
-        peer.handshake.locked().preshared_key = key;
+        let mut handshake = peer.handshake.locked();
+        if !peer.is_removed() {
+            handshake.preshared_key = key;
+        }
     }
 
     /// Sets where the peer is, until it is heard from elsewhere. What waited for that is sent.

@@ -167,6 +167,23 @@ fn what_waits_goes_before_what_comes() {
 }
 
 #[test]
+fn a_removed_peer_keeps_no_secret_whoever_holds_on_to_it() {
+    let mut pair = Pair::new();
+    for own in [0, 1] {
+        let peer = pair.peer(own);
+        pair.tunnels[own].set_preshared_key(&peer, PresharedKey::from_bytes([7; 32]));
+    }
+    assert_eq!(pair.send(0), 1);
+    let held = pair.peer(0);
+    assert!(held.handshake.locked().has_secrets());
+    assert!(pair.tunnels[0].remove_peer(held.public_key()));
+    assert!(!held.handshake.locked().has_secrets());
+    pair.tunnels[0].set_preshared_key(&held, PresharedKey::from_bytes([7; 32]));
+    pair.tunnels[0].send_initiation(pair.now, &held, &mut StdRng::seed_from_u64(1));
+    assert!(!held.handshake.locked().has_secrets());
+}
+
+#[test]
 fn no_index_is_left_behind() {
     let mut pair = Pair::new();
     for round in 0..20 {
