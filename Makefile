@@ -46,8 +46,7 @@ bench-device: setup
 	@bench/device/run $(OPTIONS)
 
 bench-steps: setup
-	cargo bench --package wirespeed-protocol --features internals
-	cargo bench --package wirespeed-device --bench steps
+	@bench/steps
 
 lint:
 	@scripts/setup lint

@@ -2,7 +2,7 @@
 //!
 //! Both ends, the load and the flood share the machine's cores, so what making the flood costs is taken from what is measured.
 //! Whole frames, made beforehand but for the source, go to the cable by the hundred with one call, past sockets, routes and
-//! filters of the crowd's side: a tenth of what a datagram costs that is sent by itself.
+//! filters of the crowd's side.
 
 use std::io::{self, IoSlice};
 use std::net::{Ipv4Addr, SocketAddrV4};
