@@ -1,6 +1,7 @@
 //! Processor time that a control group allows, and how often it was used up (`cpu.stat`, `cpu.max`;
 //! Documentation/admin-guide/cgroup-v2.rst, Documentation/scheduler/sched-bwc.rst).
 
+use std::os::unix::process::parent_id;
 use std::path::{Component, Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
@@ -43,20 +44,41 @@ impl Quota {
     }
 }
 
-/// Where the groups are mounted. A process started by `ip netns exec` has a `/sys` without them: then those of the first
-/// process are looked at.
-const MOUNTS: [&str; 2] = ["/sys/fs/cgroup", "/proc/1/root/sys/fs/cgroup"];
+/// Where the groups are mounted.
+const MOUNT: &str = "sys/fs/cgroup";
+/// Ancestors of this process that are asked for it.
+const MOST_ANCESTORS: usize = 16;
 /// Groups above one another that are looked at.
 const DEEPEST: usize = 32;
 
 /// The allowance of a process; `None` when it has none, or its groups can't be seen.
 pub(crate) fn of_process(pid: u32) -> Option<Quota> {
     let groups = files::text(format!("/proc/{pid}/cgroup")).ok()?;
-    let mount = MOUNTS
-        .iter()
-        .map(Path::new)
-        .find(|mount| is_mounted(mount))?;
-    of_groups(&groups, mount)
+    of_groups(&groups, &mount()?)
+}
+
+/// A process started by `ip netns exec` has a `/sys` without the groups: then that of the nearest ancestor which has them.
+fn mount() -> Option<PathBuf> {
+    let own = Path::new("/").join(MOUNT);
+    if is_mounted(&own) {
+        return Some(own);
+    }
+    let mut ancestor = parent_id();
+    for _ in 0..MOST_ANCESTORS {
+        let mount = PathBuf::from(format!("/proc/{ancestor}/root")).join(MOUNT);
+        if is_mounted(&mount) {
+            return Some(mount);
+        }
+        ancestor = files::text(format!("/proc/{ancestor}/status"))
+            .ok()?
+            .lines()
+            .find_map(|line| line.strip_prefix("PPid:"))?
+            .trim()
+            .parse()
+            .ok()
+            .filter(|parent| *parent > 0)?;
+    }
+    None
 }
 
 fn is_mounted(mount: &Path) -> bool {
@@ -296,6 +318,7 @@ mod tests {
         assert!((quota.cores - 0.1).abs() < 1e-9, "{quota:?}");
         assert!(quota.throttled > 0 && quota.seconds > 0.0, "{quota:?}");
         assert_eq!(of_process(std::process::id()), None);
+        assert!(mount().is_some_and(|mount| is_mounted(&mount)));
     }
 
     #[test]
