@@ -9,6 +9,8 @@ use crate::view::word;
 pub(crate) enum Probe {
     /// Numbered datagrams.
     Sequence(Datagrams),
+    /// One longer load of several streams through the tunnel.
+    Several { direction: Direction },
     /// Datagrams one by one and in trains, outside the tunnel.
     Segmentation { direction: Direction },
     /// Another congestion control in turn with the sender's own.
@@ -70,6 +72,7 @@ impl Probe {
                 },
                 word(datagrams.direction)
             ),
+            Self::Several { direction } => several(*direction),
             Self::Segmentation { direction } => {
                 format!("segmentation of datagrams, {}", word(*direction))
             }
@@ -86,6 +89,7 @@ impl Probe {
     pub(crate) fn seconds(&self) -> f64 {
         match self {
             Self::Sequence(datagrams) => datagrams.seconds + 0.5,
+            Self::Several { .. } => 3.0,
             Self::Segmentation { .. } => 3.0,
             Self::Congestion { .. } => 16.0,
             Self::Sweep { .. } => 23.0,
@@ -96,7 +100,18 @@ impl Probe {
     pub(crate) fn needs_wirespeed(&self) -> bool {
         match self {
             Self::Sequence(_) | Self::Segmentation { .. } => true,
-            Self::Congestion { .. } | Self::Sweep { .. } => false,
+            Self::Several { .. } | Self::Congestion { .. } | Self::Sweep { .. } => false,
+        }
+    }
+
+    /// Is it worth some seconds beyond the budget? Not where a healthy tunnel would have to wait for it, too.
+    pub(crate) fn worth_waiting(&self) -> bool {
+        match self {
+            Self::Sequence(datagrams) => !datagrams.is_gentle(),
+            Self::Several { .. }
+            | Self::Segmentation { .. }
+            | Self::Congestion { .. }
+            | Self::Sweep { .. } => true,
         }
     }
 
@@ -105,6 +120,14 @@ impl Probe {
         std::mem::discriminant(self) == std::mem::discriminant(other)
     }
 }
+
+/// The longer load of several streams in words.
+pub(crate) fn several(direction: Direction) -> String {
+    format!("a longer load of {SEVERAL} streams, {}", word(direction))
+}
+
+/// Streams of the longer load: enough to fill a queue in seconds though each of them watches the delay.
+pub(crate) const SEVERAL: u32 = 8;
 
 /// May both be made at the same time? Only where they take next to nothing of the road, each in its own direction.
 pub(crate) fn together(one: &Datagrams, other: &Datagrams) -> bool {

@@ -8,11 +8,13 @@ use wirespeed_measure::{Direction, RateSweep, SweepStep, Via};
 use wirespeed_settings::Setting;
 
 use super::{
-    congestion_control, cpu_saturated, explained, one_core_bound, same_direction, socket_overflow,
+    bufferbloat, congestion_control, cpu_saturated, explained, one_core_bound, same_direction,
+    socket_overflow,
 };
 use crate::finding::{Check, Found, Outcome, line, percent, rate, rates_line, remedy_of};
 use crate::probe::Probe;
-use crate::view::{DIRECTIONS, sender, word};
+use crate::road;
+use crate::view::{DIRECTIONS, median, sender, word};
 use crate::{Change, Evidence, Goal, Remedy, Severity};
 
 pub(super) const CODE: &str = "collapse-above-rate";
@@ -37,10 +39,9 @@ pub(super) const CHECK: Check = Check {
     )
 };
 
-/// Asked for where the tunnel carries less than this share of bare for sure …
-const SLOW: f64 = 0.8;
-/// … at least this share of the segments is sent again …
-const LOSSY: f64 = 0.005;
+/// Asked for where at least this share of the segments is sent again in most loads, though the road without load loses
+/// nothing and no queue fills …
+const LOSSY: f64 = 0.02;
 /// … and the goodput varies by so much from one tenth of a second to the next and from load to load.
 const UNSTEADY: f64 = 0.3;
 /// A cap must give so many times what no cap gave …
@@ -64,7 +65,7 @@ fn run(evidence: &Evidence) -> Outcome {
     for direction in DIRECTIONS {
         if let Some(collapse) = collapse(evidence, direction) {
             outcome.found.push(found(evidence, &collapse));
-        } else if suspected(evidence, direction) && sweep(evidence, direction).is_none() {
+        } else if undecided(evidence, direction) {
             outcome.not_known.push(format!(
                 "{}: the goodput swings widely, but no cap was tried (--sweep)",
                 word(direction)
@@ -82,19 +83,35 @@ fn sweep(evidence: &Evidence, direction: Direction) -> Option<&RateSweep> {
 }
 
 fn wants(evidence: &Evidence, direction: Direction) -> Option<Probe> {
-    let peak = crate::road::road_rate(evidence, direction)?;
-    (suspected(evidence, direction) && sweep(evidence, direction).is_none())
-        .then_some(Probe::Sweep { direction, peak })
+    let peak = road::road_rate(evidence, direction)?;
+    undecided(evidence, direction).then_some(Probe::Sweep { direction, peak })
+}
+
+/// Suspected, and no cap was tried yet. Loss that comes with the rate alone is no reason to try another congestion control
+/// before.
+pub(super) fn undecided(evidence: &Evidence, direction: Direction) -> bool {
+    suspected(evidence, direction) && sweep(evidence, direction).is_none()
 }
 
 fn suspected(evidence: &Evidence, direction: Direction) -> bool {
-    evidence.below(direction, SLOW) == Some(true)
+    let lossless = road::unloaded(evidence, direction).is_some_and(|road| road.losses == 0);
+    lossless
         && !evidence.stalled(direction)
         && swings(evidence, direction).is_some_and(|swings| swings >= UNSTEADY)
-        && congestion_control::retransmitted_share(evidence, direction)
-            .is_some_and(|share| share >= LOSSY)
+        && mostly_lossy(evidence, direction)
+        && !bufferbloat::queue_fills(evidence, direction)
         && !explained(evidence, direction)
         && !congestion_control::proved(evidence, direction)
+}
+
+fn mostly_lossy(evidence: &Evidence, direction: Direction) -> bool {
+    let shares = evidence
+        .samples(direction, Via::Tunnel)
+        .into_iter()
+        .filter_map(|sample| {
+            congestion_control::retransmitted_share(evidence, direction, &[sample])
+        });
+    median(shares).is_some_and(|share| share >= LOSSY)
 }
 
 /// Coefficient of variation of the goodput over the intervals of all loads through the tunnel, after their warm-up.
@@ -249,7 +266,8 @@ mod tests {
     use super::{CODE, wants};
     use crate::probe::Probe;
     use crate::testing::{
-        at, codes, core, each_sample, healthy, not_checked, nothing, only_finding, rtt, set_ratio,
+        at, codes, core, each_sample, healthy, not_checked, nothing, only_finding, rtt, sequence,
+        set_ratio,
     };
     use crate::{End, Evidence, judge};
 
@@ -355,7 +373,17 @@ mod tests {
             })
         );
         assert!(not_checked(&evidence, CODE));
-        set_ratio(&mut evidence, Direction::Upload, 0.82);
+        let mut lossy_road = swinging();
+        lossy_road.sequences = vec![sequence(Direction::Upload, 3000, 1)];
+        assert_eq!(wants(&lossy_road, Direction::Upload), None);
+        let mut queue = swinging();
+        each_sample(&mut queue, Direction::Upload, Via::Tunnel, |sample| {
+            sample.loaded_rtt = Some(rtt(0.040));
+        });
+        assert_eq!(wants(&queue, Direction::Upload), None);
+        each_sample(&mut evidence, Direction::Upload, Via::Tunnel, |sample| {
+            sample.retransmits = Some(300);
+        });
         assert_eq!(wants(&evidence, Direction::Upload), None);
         assert_eq!(wants(&healthy(), Direction::Upload), None);
         nothing(&healthy());

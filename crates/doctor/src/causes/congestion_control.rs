@@ -19,7 +19,9 @@ pub(super) const CODE: &str = "congestion-control";
 pub(super) const CHECK: Check = Check {
     wants: |evidence, direction| {
         let tried = trial(evidence, direction).is_some();
-        (suspected(evidence, direction) && !tried).then_some(Probe::Congestion { direction })
+        let undecided = super::collapse_above_rate::undecided(evidence, direction);
+        (suspected(evidence, direction) && !tried && !undecided)
+            .then_some(Probe::Congestion { direction })
     },
     ..Check::new(
         CODE,
@@ -85,8 +87,14 @@ fn trial(evidence: &Evidence, direction: Direction) -> Option<&CongestionTrial> 
 /// that explains them?
 pub(crate) fn suspected(evidence: &Evidence, direction: Direction) -> bool {
     let samples = evidence.samples(direction, Via::Tunnel);
+    // One load alone may have met somebody else's burst.
+    let lossy = samples
+        .iter()
+        .filter(|sample| sample.retransmits.is_some_and(|again| again > 0))
+        .count();
     backs_off_from_loss(evidence, direction)
-        && retransmitted(evidence, direction, &samples).is_some_and(|share| share >= LOSSY)
+        && lossy * 2 >= samples.len()
+        && retransmitted_share(evidence, direction, &samples).is_some_and(|share| share >= LOSSY)
         && !super::bufferbloat::queue_fills(evidence, direction)
         && !super::explained(evidence, direction)
 }
@@ -127,17 +135,12 @@ fn used(evidence: &Evidence, direction: Direction, samples: &[&Sample]) -> Optio
         })
 }
 
-/// Share of the segments sent again through the tunnel.
-pub(super) fn retransmitted_share(evidence: &Evidence, direction: Direction) -> Option<f64> {
-    retransmitted(
-        evidence,
-        direction,
-        &evidence.samples(direction, Via::Tunnel),
-    )
-}
-
 /// Share of the segments sent again, over all samples together.
-fn retransmitted(evidence: &Evidence, direction: Direction, samples: &[&Sample]) -> Option<f64> {
+pub(super) fn retransmitted_share(
+    evidence: &Evidence,
+    direction: Direction,
+    samples: &[&Sample],
+) -> Option<f64> {
     let counted: Vec<(u64, u64)> = samples
         .iter()
         .filter_map(|sample| Some((sample.retransmits?, sample.bytes)))
@@ -192,7 +195,7 @@ fn found(evidence: &Evidence, trial: &CongestionTrial) -> Found {
             "share",
         ),
     ];
-    if let Some(share) = retransmitted(evidence, direction, &samples) {
+    if let Some(share) = retransmitted_share(evidence, direction, &samples) {
         lines.push(line(
             format!("segments sent again, {}", word(direction)),
             evidence.interface_at(end),

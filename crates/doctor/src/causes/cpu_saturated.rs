@@ -52,6 +52,13 @@ pub(super) fn limits(evidence: &Evidence, end: End, direction: Direction) -> boo
         || (super::one_core_bound::fits(evidence, end, direction) && held_back(evidence, direction))
 }
 
+/// Has this end no time to spare while the tunnel is loaded, in all or on one core; however fast the tunnel is beside
+/// bare, which whatever takes the time may slow as well?
+pub(super) fn full(evidence: &Evidence, end: End, direction: Direction) -> bool {
+    cores::of(evidence, end, direction).is_some_and(|cores| cores.mean >= SATURATED)
+        || super::one_core_bound::fits(evidence, end, direction)
+}
+
 /// The ends to look at: one when both are the same kernel.
 pub(super) fn machines(evidence: &Evidence) -> Vec<End> {
     if evidence.one_kernel() {
@@ -108,11 +115,12 @@ pub(super) fn unknown(evidence: &Evidence) -> Vec<String> {
         .collect()
 }
 
-/// Slower than bare for sure, or bare unknown; and neither sizes nor a socket too small for anybody explain it.
+/// Slower than bare for sure, or bare unknown; and neither sizes, nor a socket too small for anybody, nor a road that polices UDP explain it.
 pub(super) fn held_back(evidence: &Evidence, direction: Direction) -> bool {
     evidence.below(direction, HEALTHY_RATIO).unwrap_or(true)
         && crate::mtu::excess(evidence, direction).is_none()
         && !super::socket_overflow::too_small(evidence, direction)
+        && !super::udp_shaped::policed(evidence, direction)
 }
 
 /// Without a bare side nobody knows that the tunnel is held back at all: worth knowing, no warning.

@@ -4,7 +4,8 @@
 //! Only where a processor is the limit for sure: else it costs nothing that anybody would notice. What counts is what a
 //! tunnel uses: segmentation and GRO on the tunnel's own interface (the kernel's WireGuard takes a large packet of TCP
 //! as one and cuts it after its way through the stack), and the same on its way out for daemons that send and receive
-//! trains of datagrams. A virtual link has no card that could do the work; there it is worth knowing and no more.
+//! trains of datagrams. A virtual link (veth, bridge) has no card that could do the work, and passes packets on as it got
+//! them; there it is no finding.
 
 use serde_json::json;
 use wirespeed_facts::{Implementation, Link};
@@ -20,8 +21,7 @@ pub(super) const CODE: &str = "offload-off";
 
 pub(super) const CHECK: Check = Check {
     brings: |evidence, own, effect| {
-        own.severity > Severity::Info
-            && [cpu_saturated::CODE, one_core_bound::CODE].contains(&effect.code.as_str())
+        [cpu_saturated::CODE, one_core_bound::CODE].contains(&effect.code.as_str())
             && names_host(evidence, own, &effect.host)
     },
     ..Check::new(CODE, "Offloads are off, and a processor is the limit", run)
@@ -34,8 +34,6 @@ struct Off<'a> {
     feature: &'static str,
     /// For people.
     short: &'static str,
-    /// The link is no card and not the tunnel itself.
-    elsewhere: bool,
 }
 
 /// Features by the kernel's name and by the one people know. Whether a card has one at all the kernel does not tell
@@ -94,10 +92,10 @@ fn off(evidence: &Evidence, end: End) -> Vec<Off<'_>> {
         let Some(link) = facts.link(name) else {
             continue;
         };
-        let Some(features) = link.offloads.value() else {
+        let own = *name == tunnel.name;
+        let Some(features) = link.offloads.value().filter(|_| own || link.kind.is_none()) else {
             continue;
         };
-        let own = *name == tunnel.name;
         let more: &[(&str, &str)] = if own && kernels {
             &OF_THE_KERNELS_TUNNEL
         } else {
@@ -109,7 +107,6 @@ fn off(evidence: &Evidence, end: End) -> Vec<Off<'_>> {
                     link,
                     feature,
                     short,
-                    elsewhere: !own && link.kind.is_some(),
                 });
             }
         }
@@ -137,12 +134,8 @@ fn found(evidence: &Evidence, end: End, limited: &[Direction], off: &[Off<'_>]) 
             .iter()
             .filter_map(|direction| rates_line(evidence, *direction)),
     );
-    let severity = if off.iter().all(|one| one.elsewhere) {
-        Severity::Info
-    } else if limited
-        .iter()
-        .any(|direction| evidence.crippled(*direction))
-    {
+    let crippled = |direction: &Direction| evidence.crippled(*direction);
+    let severity = if limited.iter().any(crippled) {
         Severity::Critical
     } else {
         Severity::Warning
@@ -259,14 +252,11 @@ mod tests {
     }
 
     #[test]
-    fn a_virtual_link_is_for_information_and_stands_beside_the_processor() {
-        assert_eq!(
-            severity(&with("eth0", None, "rx-gro", 0.95)),
-            Some(Severity::Warning)
-        );
+    fn a_card_counts_and_a_virtual_link_does_not() {
+        let card = with("eth0", None, "rx-gro", 0.95);
+        assert_eq!(codes(&judge(&card)), [CODE]);
         let virtual_link = with("eth0", Some("veth"), "rx-gro", 0.95);
-        assert_eq!(severity(&virtual_link), Some(Severity::Info));
-        assert_eq!(codes(&judge(&virtual_link)), ["cpu-saturated", CODE]);
+        assert_eq!(codes(&judge(&virtual_link)), ["cpu-saturated"]);
     }
 
     #[test]

@@ -7,7 +7,7 @@
 use wirespeed_measure::{Direction, SequenceProbe, Via};
 use wirespeed_settings::shell_word;
 
-use super::{CHECKS, bufferbloat, same_direction};
+use super::{CHECKS, bufferbloat, cpu_saturated, one_core_bound, same_direction};
 use crate::finding::{Check, Found, Outcome, command, line, percent, rate, rates_line};
 use crate::probe::{Datagrams, Probe};
 use crate::road::{self, OuterLoss};
@@ -87,14 +87,30 @@ fn wants(evidence: &Evidence, direction: Direction) -> Option<Probe> {
         .then(|| Probe::Sequence(Datagrams::at_rate(direction, rate, SECONDS)))
 }
 
-/// Far slower than bare TCP for sure, and nothing on the machines explains it. A queue that only the tunnel fills may be
-/// the shaper's own.
+/// Is all UDP policed, so that no processor is what holds the tunnel back?
+pub(super) fn policed(evidence: &Evidence, direction: Direction) -> bool {
+    evidence.below(direction, FAR_SLOWER) == Some(true)
+        && matches!(told(evidence, direction), Some(Shaped::AllUdp(_)))
+}
+
+/// Far slower than bare TCP for sure, and nothing known explains it. A queue that only the tunnel fills may be the
+/// shaper's own, and a processor that seems to be the limit may have been busy with something else: then the datagrams
+/// tell the two apart.
 fn suspected(evidence: &Evidence, direction: Direction) -> bool {
     evidence.below(direction, FAR_SLOWER) == Some(true)
         && !evidence.stalled(direction)
         && !CHECKS
             .iter()
-            .filter(|check| check.code != CODE && check.code != bufferbloat::CODE)
+            .filter(|check| {
+                let code = check.code;
+                ![
+                    CODE,
+                    bufferbloat::CODE,
+                    cpu_saturated::CODE,
+                    one_core_bound::CODE,
+                ]
+                .contains(&code)
+            })
             .any(|check| (check.slows)(evidence, direction))
         && !bufferbloat::on_the_road(evidence, direction)
 }
@@ -114,7 +130,14 @@ fn at_rate(evidence: &Evidence, direction: Direction) -> Option<&SequenceProbe> 
 }
 
 fn shaped(evidence: &Evidence, direction: Direction) -> Option<Shaped<'_>> {
-    told(evidence, direction).filter(|_| suspected(evidence, direction))
+    told(evidence, direction)
+        .filter(|_| suspected(evidence, direction))
+        // Packets of the tunnel are lost by a daemon without processor time, too.
+        .filter(|shaped| {
+            let busy = cpu_saturated::in_direction(evidence, direction)
+                || one_core_bound::in_direction(evidence, direction);
+            matches!(shaped, Shaped::AllUdp(_)) || !busy
+        })
 }
 
 /// What the datagrams tell, whatever else may explain it.
@@ -286,8 +309,8 @@ mod tests {
     use super::{CODE, wants};
     use crate::probe::{Datagrams, Probe};
     use crate::testing::{
-        at, codes, core, each_sample, healthy, not_checked, only_finding, rtt, sequence, set_outer,
-        set_ratio,
+        at, codes, core, each_sample, healthy, not_checked, only_finding, path_mtu, rtt, sequence,
+        set_outer, set_ratio,
     };
     use crate::{End, Evidence, judge};
 
@@ -339,10 +362,23 @@ mod tests {
         )));
         assert_eq!(wants(&evidence, Direction::Upload), probe);
         assert!(not_checked(&evidence, CODE));
-        each_sample(&mut evidence, Direction::Upload, Via::Tunnel, |sample| {
-            at(sample, End::Far).cores = vec![core(0.99); 4];
-        });
+        evidence.path_mtu[0] = path_mtu(Direction::Upload, 1400);
         assert_eq!(wants(&evidence, Direction::Upload), None);
+    }
+
+    #[test]
+    fn datagrams_tell_a_policed_road_from_a_processor_that_is_busy_with_other_work() {
+        let busy = |mut evidence: Evidence| {
+            each_sample(&mut evidence, Direction::Upload, Via::Tunnel, |sample| {
+                at(sample, End::Far).cores = vec![core(0.99); 4];
+            });
+            evidence
+        };
+        only_finding(&busy(slow(0.4)), CODE);
+        only_finding(&busy(slow(1.0)), "cpu-saturated");
+        let mut evidence = slow(1.0);
+        set_outer(&mut evidence, Direction::Upload, 10_000_000, 9_000_000);
+        only_finding(&busy(evidence), "cpu-saturated");
     }
 
     #[test]

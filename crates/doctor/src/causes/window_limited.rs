@@ -12,6 +12,7 @@ use wirespeed_settings::Setting;
 use crate::finding::{
     Check, Found, Outcome, line, milliseconds, percent, rate, rates_line, remedy_of,
 };
+use crate::probe::Probe;
 use crate::view::{DIRECTIONS, FEWEST_SAMPLES, median, receiver, sender, word};
 use crate::{Change, End, Evidence, Goal, Remedy, Severity};
 
@@ -19,6 +20,10 @@ pub(super) const CODE: &str = "window-limited";
 
 pub(super) const CHECK: Check = Check {
     slows: |evidence, direction| limited(evidence, direction).is_some(),
+    wants: |evidence, direction| {
+        let waits = waiting(evidence, direction).is_some();
+        (waits && several(evidence, direction).is_none()).then_some(Probe::Several { direction })
+    },
     ..Check::new(
         CODE,
         "A connection waits for its window, not for the road",
@@ -77,36 +82,55 @@ fn run(evidence: &Evidence) -> Outcome {
     outcome
 }
 
-fn limited(evidence: &Evidence, direction: Direction) -> Option<Limited> {
-    let samples = evidence.samples(direction, Via::Tunnel);
-    let over = |figure: &dyn Fn(&Sample) -> Option<f64>| {
-        let figures: Vec<f64> = samples.iter().filter_map(|sample| figure(sample)).collect();
-        (figures.len() >= FEWEST_SAMPLES).then(|| median(figures))?
-    };
-    let by_receiver = over(&|sample| sample.windows.as_ref()?.receiver_limited).unwrap_or(0.0);
-    let by_sender = over(&|sample| sample.windows.as_ref()?.sender_limited).unwrap_or(0.0);
+/// Median of a figure over the loads through the tunnel.
+fn over(
+    evidence: &Evidence,
+    direction: Direction,
+    figure: fn(&Sample) -> Option<f64>,
+) -> Option<f64> {
+    let figures: Vec<f64> = evidence
+        .samples(direction, Via::Tunnel)
+        .into_iter()
+        .filter_map(figure)
+        .collect();
+    (figures.len() >= FEWEST_SAMPLES).then(|| median(figures))?
+}
+
+/// The window a single connection waits for most of its busy time, and the share of that.
+fn waiting(evidence: &Evidence, direction: Direction) -> Option<(Window, f64)> {
+    let share = |figure| over(evidence, direction, figure).unwrap_or(0.0);
+    let by_receiver = share(|sample| sample.windows.as_ref()?.receiver_limited);
+    let by_sender = share(|sample| sample.windows.as_ref()?.sender_limited);
     let (window, waited) = if by_receiver >= by_sender {
         (Window::Receiver, by_receiver)
     } else {
         (Window::Sender, by_sender)
     };
-    if waited < WAITS {
-        return None;
-    }
-    let several = evidence
+    (waited >= WAITS).then_some((window, waited))
+}
+
+/// What several connections reach together.
+fn several(evidence: &Evidence, direction: Direction) -> Option<f64> {
+    evidence
         .soaks
         .iter()
         .find(|soak| soak.load.direction == direction && soak.load.via == Via::Tunnel)
-        .filter(|soak| soak.load.streams > 1)?
-        .rate;
+        .filter(|soak| soak.load.streams > 1)
+        .map(|soak| soak.rate)
+}
+
+fn limited(evidence: &Evidence, direction: Direction) -> Option<Limited> {
+    let (window, waited) = waiting(evidence, direction)?;
+    let several = several(evidence, direction)?;
+    let over = |figure| over(evidence, direction, figure);
     let one = evidence.comparison(direction)?.tunnel;
     if several < SEVERAL_FASTER * one || one <= 0.0 {
         return None;
     }
-    let rtt = over(&|sample| sample.windows.as_ref()?.rtt).filter(|rtt| *rtt > 0.0)?;
+    let rtt = over(|sample| sample.windows.as_ref()?.rtt).filter(|rtt| *rtt > 0.0)?;
     // What is under way is what the window lets out, whoever sets it.
-    let size = over(&|sample| Some(sample.windows.as_ref()?.in_flight? as f64))
-        .or_else(|| over(&|sample| Some(sample.windows.as_ref()?.offered_window? as f64)))?;
+    let size = over(|sample| Some(sample.windows.as_ref()?.in_flight? as f64))
+        .or_else(|| over(|sample| Some(sample.windows.as_ref()?.offered_window? as f64)))?;
     let fits = (size * 8.0 / rtt / one - 1.0).abs() <= FITS_WITHIN;
     let limit = sysctl_limit(evidence, direction, window);
     let at_its_limit = limit.is_none_or(|(_, limit)| size >= AT_ITS_LIMIT * limit / 2.0);

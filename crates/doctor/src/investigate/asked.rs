@@ -20,6 +20,10 @@ const TRIAL_LEAST: Duration = Duration::from_secs(16);
 const TRIAL_AT_MOST: Duration = Duration::from_secs(25);
 /// A search for a rate takes no longer than this in each direction; where the user asks for it, beyond the budget.
 const SWEEP_AT_MOST: Duration = Duration::from_secs(35);
+/// In less it takes too few caps; the first direction that needs a search gets it in any case.
+const SWEEP_LEAST: Duration = Duration::from_secs(24);
+/// Seconds beyond the budget for what tells causes apart.
+const GRACE: Duration = Duration::from_secs(12);
 /// The share of the whole after which the checks are asked.
 const ASKED_FROM: f64 = 0.9;
 
@@ -33,6 +37,15 @@ impl Driver<'_> {
                 return Ok(());
             };
             let left = self.budget.saturating_sub(self.begun.elapsed());
+            let grace = if first.worth_waiting() {
+                GRACE
+            } else {
+                Duration::ZERO
+            };
+            let in_time = (self.budget + grace)
+                .saturating_sub(self.begun.elapsed())
+                .as_secs_f64()
+                >= first.seconds();
             match &first {
                 Probe::Congestion { direction } => {
                     let alike = wanted.iter().filter(|other| first.is_like(other)).count();
@@ -48,7 +61,12 @@ impl Driver<'_> {
                 Probe::Sweep { direction, peak } if self.options.sweep => {
                     self.sweep(*direction, *peak, SWEEP_AT_MOST)?;
                 }
-                _ if left.as_secs_f64() < first.seconds() => {
+                Probe::Sweep { direction, peak }
+                    if !done.iter().any(|other| first.is_like(other)) =>
+                {
+                    self.sweep(*direction, *peak, left.clamp(SWEEP_LEAST, SWEEP_AT_MOST))?;
+                }
+                _ if !in_time => {
                     self.not_measured(&first.what(), self.no_time(left));
                 }
                 Probe::Sequence(datagrams) => {
@@ -59,6 +77,13 @@ impl Driver<'_> {
                     let both: Vec<Datagrams> = [*datagrams].into_iter().chain(beside).collect();
                     self.count(&both)?;
                     done.extend(beside.map(Probe::Sequence));
+                }
+                Probe::Several { direction } => {
+                    let what = first.what();
+                    self.progress.step(&what, ASKED_FROM, first.seconds());
+                    // There may have been no time for it before.
+                    self.evidence.not_measured.retain(|one| one.what != what);
+                    self.take_soak(Via::Tunnel, *direction)?;
                 }
                 Probe::Segmentation { direction } => {
                     self.progress

@@ -6,10 +6,8 @@ use wirespeed_measure::{ComparePlan, Direction, Load, MeasureError, Protocol, Vi
 
 use super::{Driver, LOADS_UNTIL, PROBES_ABOUT, Part, SEED, is_final};
 use crate::causes::{bloated, congestion_suspected, queue_on_the_road, soaked};
+use crate::probe::{SEVERAL, several};
 use crate::view::word;
-
-/// Streams of the longer load: enough to fill a queue in seconds though each of them watches the delay.
-const SOAK_STREAMS: u32 = 8;
 
 impl Driver<'_> {
     pub(super) fn load(&mut self) -> Result<(), MeasureError> {
@@ -101,10 +99,7 @@ impl Driver<'_> {
                 if via == Via::Bare && !asked {
                     continue;
                 }
-                let what = format!(
-                    "a longer load of {SOAK_STREAMS} streams, {}",
-                    word(*direction)
-                );
+                let what = several(*direction);
                 let load = self.soak_load(via, *direction);
                 let time = Duration::from_secs_f64(load.warm_up + load.seconds + 1.0);
                 if self.budget.saturating_sub(self.begun.elapsed()) < time {
@@ -113,11 +108,16 @@ impl Driver<'_> {
                 }
                 let left = (directions.len() - index) as f64 * time.as_secs_f64();
                 self.progress.step(&what, done, left);
-                let sample = self.ends.sample(&load);
-                let sample = self.keep(&what, sample)?;
-                self.evidence.soaks.extend(sample.value().cloned());
+                self.take_soak(via, *direction)?;
             }
         }
+        Ok(())
+    }
+
+    pub(super) fn take_soak(&mut self, via: Via, direction: Direction) -> Result<(), MeasureError> {
+        let sample = self.ends.sample(&self.soak_load(via, direction));
+        let sample = self.keep(&several(direction), sample)?;
+        self.evidence.soaks.extend(sample.value().cloned());
         Ok(())
     }
 
@@ -140,7 +140,7 @@ impl Driver<'_> {
             via,
             direction,
             protocol: Protocol::Tcp,
-            streams: SOAK_STREAMS,
+            streams: SEVERAL,
             seconds,
             warm_up,
             congestion_control: None,
