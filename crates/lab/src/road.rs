@@ -359,7 +359,11 @@ fn direction(lane: &Lane) -> emulator::Direction {
         reorder_by: time(way.reorder_by).unwrap_or(REORDER_BY),
         duplicate: share(way.duplicate),
         duplicate_by: time(way.duplicate_by).unwrap_or_default(),
-        collapse_above: way.collapse_above.map(crate::Rate::bits_per_second),
+        collapse_above: way
+            .collapse_above
+            .or(way.collapse_udp_above)
+            .map(Rate::bits_per_second),
+        collapse_udp: way.collapse_udp_above.is_some(),
     }
 }
 

@@ -302,6 +302,13 @@ finding = "healthy"
     }
 
     #[test]
+    fn the_guide_s_example_is_a_scenario() {
+        let guide = include_str!("../../../docs/lab.md");
+        let example = guide.split("```").nth(1).unwrap();
+        Scenario::parse(example.trim_start_matches("toml"), "docs/lab.md").unwrap();
+    }
+
+    #[test]
     fn a_state_file_gives_back_the_same_scenario() {
         for scenario in crate::scenarios() {
             let json = serde_json::to_string(scenario).unwrap();

@@ -107,7 +107,8 @@ pub(crate) fn build(
             port: if spec.inside.is_some() {
                 INNER_PORT
             } else {
-                PORT
+                // A hub has two of them.
+                PORT + number as u16
             },
             keepalive: spec.keepalive,
             hidden: lab.scenario.road_of(number).nat.is_some(),

@@ -24,6 +24,8 @@ pub struct Direction {
     pub duplicate_by: Duration,
     /// Rate in bit/s above which the road gives up for a while.
     pub collapse_above: Option<u64>,
+    /// Does that count UDP alone?
+    pub collapse_udp: bool,
 }
 
 impl fmt::Display for Direction {
@@ -46,6 +48,7 @@ impl fmt::Display for Direction {
             )?;
         }
         match self.collapse_above {
+            Some(rate) if self.collapse_udp => write!(f, ",collapse-udp={rate}bit"),
             Some(rate) => write!(f, ",collapse={rate}bit"),
             None => Ok(()),
         }
@@ -58,7 +61,7 @@ impl FromStr for Direction {
         read(text).ok_or_else(|| {
             format!(
                 "`{text}` is no direction: write NAME:DELAYus, as in delayup:20000us, and after it \
-                 ,reorder=MILLIONTHS/TIMEus ,duplicate=MILLIONTHS/TIMEus ,collapse=RATEbit"
+                 ,reorder=MILLIONTHS/TIMEus ,duplicate=MILLIONTHS/TIMEus ,collapse=RATEbit or ,collapse-udp=RATEbit"
             )
         })
     }
@@ -77,12 +80,14 @@ fn read(text: &str) -> Option<Direction> {
         duplicate: 0,
         duplicate_by: Duration::ZERO,
         collapse_above: None,
+        collapse_udp: false,
     };
     for part in parts {
         match part.split_once('=')? {
             ("reorder", value) => (direction.reorder, direction.reorder_by) = share(value)?,
             ("duplicate", value) => (direction.duplicate, direction.duplicate_by) = share(value)?,
-            ("collapse", value) => {
+            (what @ ("collapse" | "collapse-udp"), value) => {
+                direction.collapse_udp = what == "collapse-udp";
                 let rate = value.strip_suffix("bit")?.parse().ok()?;
                 direction.collapse_above = (rate > 0).then_some(rate);
             }
@@ -121,6 +126,7 @@ mod tests {
         for text in [
             "delayup:20000us",
             "a:0us,reorder=20000/5000us",
+            "a:1us,collapse-udp=40000000bit",
             "a:1us,reorder=1/2us,duplicate=3/0us,collapse=40000000bit",
         ] {
             let direction: Direction = text.parse().unwrap();

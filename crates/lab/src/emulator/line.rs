@@ -29,6 +29,7 @@ pub(super) struct Lines {
     reorder: u32,
     duplicate: u32,
     overrun: Option<Overrun>,
+    overrun_udp: bool,
 }
 
 impl Lines {
@@ -43,6 +44,7 @@ impl Lines {
             reorder: direction.reorder,
             duplicate: direction.duplicate,
             overrun: direction.collapse_above.map(|rate| Overrun::new(rate, now)),
+            overrun_udp: direction.collapse_udp,
         }
     }
 
@@ -55,6 +57,7 @@ impl Lines {
         mut chance: impl FnMut() -> u32,
     ) -> bool {
         if let Some(overrun) = &mut self.overrun
+            && (!self.overrun_udp || is_udp(packet))
             && !overrun.passes(packet.len(), now)
         {
             // That is what the road is like, and no fault of the emulator's.
@@ -84,6 +87,11 @@ impl Lines {
             .min_by_key(|line| line.next_due())?;
         Some((next.pop_due(now)?, next))
     }
+}
+
+/// Does an IPv4 packet carry UDP?
+fn is_udp(packet: &[u8]) -> bool {
+    packet.get(9) == Some(&17)
 }
 
 /// Packets in order with the moment each is due.
@@ -235,6 +243,12 @@ mod tests {
         let mut lines = Lines::new(&"x:0us,collapse=8bit".parse().unwrap(), start);
         assert!(lines.push(b"large", start, || 0));
         assert_eq!(lines.next_due(), None);
+        let mut lines = Lines::new(&"x:0us,collapse-udp=8bit".parse().unwrap(), start);
+        let [udp, tcp] = [17, 6].map(|protocol| [protocol; 20]);
+        assert!(lines.push(&udp, start, || 0));
+        assert_eq!(lines.next_due(), None);
+        assert!(lines.push(&tcp, start, || 0));
+        assert_eq!(lines.next_due(), Some(start));
     }
 
     proptest! {

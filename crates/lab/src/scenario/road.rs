@@ -41,6 +41,7 @@ impl Road {
             duplicate: own.duplicate.or(both.duplicate),
             duplicate_by: own.duplicate_by.or(both.duplicate_by),
             collapse_above: own.collapse_above.or(both.collapse_above),
+            collapse_udp_above: own.collapse_udp_above.or(both.collapse_udp_above),
             udp_rate: own.udp_rate.or(both.udp_rate),
             udp_port: own.udp_port.or(both.udp_port),
             super_packets: own.super_packets.or(both.super_packets),
@@ -110,6 +111,9 @@ pub struct Way {
     /// Above this rate the road gives up for a while and carries a part of it only, as an overrun modem or policer does.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub collapse_above: Option<Rate>,
+    /// The same for UDP alone: other packets neither count nor suffer.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub collapse_udp_above: Option<Rate>,
     /// What there is of UDP above this rate is dropped.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub udp_rate: Option<Rate>,
@@ -129,7 +133,10 @@ impl Way {
 
     /// Is there anything in it that the kernel's netem can't do, or does in a way of its own?
     pub(crate) fn needs_emulator(&self) -> bool {
-        self.reorder.is_some() || self.duplicate.is_some() || self.collapse_above.is_some()
+        self.reorder.is_some()
+            || self.duplicate.is_some()
+            || self.collapse_above.is_some()
+            || self.collapse_udp_above.is_some()
     }
 
     /// What the types can't say; `links` is the MTU of the cables.
@@ -153,6 +160,8 @@ impl Way {
             Err("`reorder_by` or `duplicate_by` is 2 s or more")
         } else if without(self.udp_port.is_some(), self.udp_rate.is_some()) {
             Err("`udp_port` needs a `udp_rate`")
+        } else if self.collapse_above.is_some() && self.collapse_udp_above.is_some() {
+            Err("either `collapse_above` or `collapse_udp_above`")
         } else {
             Ok(())
         }
