@@ -297,3 +297,109 @@ fn a_daemon_that_ends_is_said_and_leaves_nothing() {
     );
     assert_eq!(left_of(&id), Vec::<String>::new());
 }
+
+#[test]
+fn a_hub_joins_two_tunnels_and_leaves_nothing() {
+    if skipped("a_hub_joins_two_tunnels_and_leaves_nothing") {
+        return;
+    }
+    let id = LabId::random();
+    let _cleaner = Cleaner(id.clone());
+    let lab = up(&shipped("healthy-hub"), &options(&id)).unwrap();
+    let [client, server] = lab.ends();
+    let hub = lab.hub().unwrap();
+    for address in [
+        hub.road_address,
+        hub.tunnel_address,
+        server.road_address,
+        server.tunnel_address,
+    ] {
+        on(client, &format!("ping -n -c 1 -W 2 {}", address.unwrap()));
+    }
+    let links = on(hub, "ls /sys/class/net");
+    for interface in hub.hub_interfaces.clone().unwrap() {
+        assert!(links.contains(&interface), "{links}");
+    }
+    assert_eq!(status(&id).unwrap().notes, lab.notes);
+    down(&id).unwrap();
+    assert_eq!(left_of(&id), Vec::<String>::new());
+}
+
+#[test]
+fn a_tunnel_within_a_tunnel_leaves_nothing() {
+    if skipped("a_tunnel_within_a_tunnel_leaves_nothing") {
+        return;
+    }
+    let id = LabId::random();
+    let _cleaner = Cleaner(id.clone());
+    let lab = up(
+        &road("[tunnel]\ninside = 1420\nmtu = 1340\nidle_peers = 50\n"),
+        &options(&id),
+    )
+    .unwrap();
+    let [client, server] = lab.ends();
+    on(
+        client,
+        &format!(
+            "ping -n -c 1 -W 2 -s 1312 -M do {}",
+            server.tunnel_address.unwrap()
+        ),
+    );
+    let peers = on(
+        server,
+        &format!(
+            "wg show {} peers",
+            server.tunnel_interface.as_deref().unwrap()
+        ),
+    );
+    assert_eq!(peers.lines().count(), 51);
+    down(&id).unwrap();
+    assert_eq!(left_of(&id), Vec::<String>::new());
+}
+
+const BUDGET: &str = "/proc/sys/net/core/netdev_budget";
+
+#[test]
+fn what_was_changed_on_the_machine_is_put_back_also_for_a_maker_that_was_killed() {
+    let test = "what_was_changed_on_the_machine_is_put_back_also_for_a_maker_that_was_killed";
+    if skipped(test) {
+        return;
+    }
+    let before = fs::read_to_string(BUDGET).unwrap_or_default();
+    if before.trim() != "300" {
+        return skip(
+            test,
+            "net.core.netdev_budget is not what Linux gives, or is not seen here",
+        );
+    }
+    let id = LabId::random();
+    let _cleaner = Cleaner(id.clone());
+    let mut maker = start(&id, "be_the_changer");
+    while !list()
+        .iter()
+        .any(|lab| lab.id == id && lab.phase == Phase::Up)
+    {
+        assert!(maker.try_wait().unwrap().is_none(), "the maker has ended");
+        thread::sleep(Duration::from_millis(20));
+    }
+    assert_eq!(fs::read_to_string(BUDGET).unwrap().trim(), "301");
+    maker.kill().unwrap();
+    maker.wait().unwrap();
+    remove_left_behind();
+    assert_eq!(fs::read_to_string(BUDGET).unwrap(), before);
+    assert_eq!(left_of(&id), Vec::<String>::new());
+}
+
+#[test]
+#[ignore = "started by the test that kills it"]
+fn be_the_changer() {
+    if let Some(id) = maker_of() {
+        let options = wirespeed_lab::UpOptions {
+            with_owner: true,
+            ..options(&id)
+        };
+        let scenario = road("[machine.sysctls]\n\"net.core.netdev_budget\" = \"301\"\n");
+        up(&scenario, &options).unwrap();
+        thread::sleep(Duration::from_secs(60));
+    }
+}

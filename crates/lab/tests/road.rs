@@ -256,6 +256,86 @@ fn each_property_of_the_road_is_there() {
     );
 }
 
+#[test]
+fn packets_come_late_and_twice_and_udp_is_policed() {
+    if skipped("packets_come_late_and_twice_and_udp_is_policed") {
+        return;
+    }
+    let id = LabId::random();
+    let _cleaner = Cleaner(id.clone());
+    let text = "[road.up]\nreorder = \"50%\"\nreorder_by = \"30ms\"\nudp_rate = \"1mbit\"\n[road.down]\nduplicate = \"50%\"\n";
+    let lab = up(&road(text), &options(&id)).unwrap();
+    assert_eq!(lab.delay, DelayMeans::Emulator);
+    let [client, server] = lab.ends();
+    let far = server.road_address.unwrap();
+    let said = on(client, &format!("ping -n -i 0.01 -c 100 -W 1 {far}"));
+    let numbers: Vec<u32> = said
+        .lines()
+        .filter_map(|l| l.split_once("icmp_seq=")?.1.split(' ').next()?.parse().ok())
+        .collect();
+    assert!(said.contains("DUP!"), "{said}");
+    assert!(
+        numbers.windows(2).any(|pair| pair[0] > pair[1]),
+        "{numbers:?}"
+    );
+    // 5 Mbit/s offered.
+    let received = || {
+        let text = on(server, "cat /sys/class/net/road/statistics/rx_bytes");
+        text.trim().parse::<f64>().unwrap()
+    };
+    let (before, began) = (received(), Instant::now());
+    let pause = Some(Duration::from_micros(1600));
+    send_datagrams(client, far, pause, |_| {
+        began.elapsed() < Duration::from_secs(2)
+    });
+    let rate = (received() - before) * 8.0 / began.elapsed().as_secs_f64();
+    assert!((0.5e6..1.8e6).contains(&rate), "{rate:.0} bit/s");
+}
+
+#[test]
+fn hosts_have_their_firewalls_windows_and_crowds() {
+    if skipped("hosts_have_their_firewalls_windows_and_crowds") {
+        return;
+    }
+    let id = LabId::random();
+    let _cleaner = Cleaner(id.clone());
+    let text = "[hosts.client]\nconntrack = true\nconntrack_entries = 200\nfirewall_rules = 20\nicmp = \"drop\"\n\
+                [hosts.client.offloads]\nroad = { gro = true }\ntunnel = { gso = false }\n[fault]\naccept_queue = 1\n";
+    let lab = up(&road(text), &options(&id)).unwrap();
+    let [client, server] = lab.ends();
+    let entries: u32 = on(client, "sysctl -n net.netfilter.nf_conntrack_count")
+        .trim()
+        .parse()
+        .unwrap();
+    assert!(entries >= 200, "{entries}");
+    let rules = on(client, "nft list ruleset");
+    assert_eq!(rules.matches("ip saddr 240.0.0.").count(), 60, "{rules}");
+    assert!(
+        rules.contains("icmp type") && rules.contains("ct state invalid"),
+        "{rules}"
+    );
+    assert!(on(client, "ethtool -k road").contains("generic-receive-offload: on"));
+    let tunnel = client.tunnel_interface.as_deref().unwrap();
+    assert!(
+        on(client, &format!("ethtool -k {tunnel}")).contains("generic-segmentation-offload: off")
+    );
+    let began = Instant::now();
+    let overflows = || {
+        let text = on(server, "nstat -az TcpExtListenOverflows");
+        let count = text
+            .lines()
+            .find_map(|l| l.strip_prefix("TcpExtListenOverflows"));
+        count.and_then(|l| l.split_ascii_whitespace().next()?.parse::<f64>().ok())
+    };
+    while overflows().is_none_or(|count| count == 0.0) {
+        assert!(
+            began.elapsed() < Duration::from_secs(15),
+            "no queue overflowed"
+        );
+        thread::sleep(Duration::from_millis(200));
+    }
+}
+
 /// How much passes the emulator; figures only, for a person to read: `cargo test --release -p wirespeed-lab -- --ignored
 /// --nocapture emulator_throughput`.
 #[test]

@@ -93,9 +93,11 @@ pub(crate) fn on(host: &Host, line: &str) -> String {
 #[ignore = "started by the labs of the other tests"]
 fn be_the_emulator() {
     if std::env::var(ROLE).as_deref() == Ok("emulator") {
-        let directions: Vec<String> = std::env::args()
-            .filter(|a| a.starts_with("delay") && a.contains(':'))
+        // The program's own arguments come after those that made it this test.
+        let own: Vec<String> = std::env::args()
+            .skip_while(|a| a != "tools::be_the_emulator")
+            .skip(1)
             .collect();
-        wirespeed_lab::serve(&directions).unwrap();
+        wirespeed_lab::serve(&own).unwrap();
     }
 }
