@@ -25,6 +25,8 @@ pub(super) const CHECK: Check = Check::new(
 const TOLERATED: u64 = 10;
 /// Share of the exchanges' connections that failed or had to be tried again from which they suffer.
 const SHARE_THAT_HURTS: f64 = 0.01;
+/// Readings that show it, from which on it is no moment's work.
+const LASTING: usize = 2;
 /// A connection that took this long was tried again: the first retry comes after a second (RFC 6298).
 const TRIED_AGAIN: f64 = 1.0;
 /// A queue that is no longer the matter (the kernel's own default since Linux 5.4).
@@ -86,9 +88,15 @@ fn found(evidence: &Evidence, end: End) -> Option<Found> {
         hurt.iter()
             .flat_map(|(sample, share)| exchange_lines(evidence, sample, *share)),
     );
+    let lasting = readings
+        .iter()
+        .filter(|delta| delta.protocols.get("TcpExt.ListenOverflows") > Some(&0))
+        .count()
+        >= LASTING;
     let (severity, confidence, effect) = match &hurt {
         Some((_, share)) if *share >= SHARE_THAT_HURTS => (Severity::Warning, 0.9, share.max(0.3)),
-        // Without exchanges of our own nobody says whether a client noticed.
+        // Each is a client that waits for its next try; whether anybody noticed, only exchanges of ours tell.
+        _ if lasting => (Severity::Warning, 0.8, 0.2),
         _ => (Severity::Info, 0.6, 0.2),
     };
     let whose = match full.as_slice() {
@@ -233,10 +241,10 @@ mod tests {
     use std::collections::BTreeMap;
 
     use wirespeed_facts::{Connections, CountersDelta, Known};
-    use wirespeed_measure::{ExchangeComparison, Percentiles};
+    use wirespeed_measure::{Direction, ExchangeComparison, Percentiles};
 
     use super::*;
-    use crate::testing::{facts_of, healthy, nothing, only_finding};
+    use crate::testing::{at, each_sample, facts_of, healthy, nothing, only_finding};
 
     fn exchanges(overflows: u64, failed: u64, p99: f64, limit: &str) -> Evidence {
         let mut evidence = healthy();
@@ -307,6 +315,21 @@ mod tests {
         assert_eq!(
             only_finding(&exchanges(11, 9, 0.1, "128"), CODE).severity,
             Severity::Info
+        );
+    }
+
+    #[test]
+    fn a_queue_that_overflows_again_and_again_is_a_warning() {
+        let mut evidence = healthy();
+        each_sample(&mut evidence, Direction::Upload, Via::Tunnel, |sample| {
+            at(sample, End::Here)
+                .protocols
+                .insert("TcpExt.ListenOverflows".to_owned(), 3);
+        });
+        let finding = only_finding(&evidence, CODE);
+        assert_eq!(
+            (finding.severity, finding.host.as_str()),
+            (Severity::Warning, "client")
         );
     }
 

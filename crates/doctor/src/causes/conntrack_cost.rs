@@ -1,6 +1,6 @@
 //! `conntrack-cost`: following every connection of and through the tunnel takes processor time that is missing.
 //!
-//! Said only where the processor holds the tunnel back, many connections are followed, and what was counted makes it a
+//! Said only where the processor has no time to spare, many connections are followed, and what was counted makes it a
 //! noticeable part of the busy time. A daemon's work for a packet is so much more that it hardly ever is there.
 
 use wirespeed_facts::{Known, TunnelFilter};
@@ -47,7 +47,7 @@ fn run(evidence: &Evidence) -> Outcome {
 fn share(evidence: &Evidence, end: End, direction: Direction) -> Option<f64> {
     let entries = fullest_conntrack(evidence, end)?.entries;
     let filter = filter(evidence, end)?;
-    if entries < MANY || !cpu_saturated::limits(evidence, end, direction) {
+    if entries < MANY || !cpu_saturated::full(evidence, end, direction) {
         return None;
     }
     let share = median(
@@ -285,7 +285,9 @@ mod tests {
     #[test]
     fn with_time_to_spare_nothing_is_said() {
         let mut evidence = following(5000, 1_000_000, |_| {});
-        set_ratio(&mut evidence, Direction::Upload, 0.95);
+        each_sample(&mut evidence, Direction::Upload, Via::Tunnel, |sample| {
+            at(sample, End::Far).cores = vec![core(0.8); 4];
+        });
         assert_eq!(finding(&evidence), None);
     }
 }

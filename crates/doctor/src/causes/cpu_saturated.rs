@@ -5,7 +5,7 @@ use crate::cores::{self, Cores};
 use crate::device;
 use crate::finding::{Check, Found, Outcome, line, percent, rates_line};
 use crate::view::{DIRECTIONS, ENDS, only, word};
-use crate::{End, Evidence, Goal, Remedy, Severity};
+use crate::{End, Evidence, Goal, Remedy, Severity, watched};
 use wirespeed_measure::Direction;
 
 pub(super) const CODE: &str = "cpu-saturated";
@@ -92,7 +92,18 @@ pub(super) fn machine_name(evidence: &Evidence, end: End) -> String {
 /// What keeps the two processor checks from knowing.
 pub(super) fn unknown(evidence: &Evidence) -> Vec<String> {
     if !evidence.loaded() {
-        return vec!["no load ran through the tunnel".to_owned()];
+        let busiest = machines(evidence)
+            .into_iter()
+            .filter_map(|end| Some((end, cores::watched(evidence, end)?)))
+            .max_by(|one, other| one.1.total_cmp(&other.1));
+        return vec![match busiest {
+            Some((end, busy)) => format!(
+                "the cores of {} were {} busy while watched; whether that holds the tunnel back is not known without a load",
+                evidence.name(end),
+                percent(busy)
+            ),
+            None => watched::no_load(evidence, "how busy the processors get"),
+        }];
     }
     let says_nothing =
         |direction| evidence.stalled(direction) || evidence.comparison(direction).is_none();

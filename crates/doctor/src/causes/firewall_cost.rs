@@ -1,14 +1,15 @@
 //! `firewall-cost`: a packet of the tunnel is compared with so many rules that the processor feels it.
 //!
-//! Said only where the processor is what holds the tunnel back, and reckoned from what was counted: rules on the way of the
-//! tunnel's packets, packets, and the time the cores were busy.
+//! Said only where the processor has no time to spare, and reckoned from what was counted: rules on the way of the tunnel's
+//! packets, packets, and the time the cores were busy. How the tunnel does beside bare says nothing of it: packets of the
+//! bare path pass rules as well.
 
 use std::collections::BTreeMap;
 
 use wirespeed_facts::{CoreTime, CountersDelta, TunnelFilter};
 use wirespeed_measure::{Direction, Via};
 
-use super::{cpu_saturated, names_host, one_core_bound};
+use super::{cpu_saturated, names_host, one_core_bound, starves};
 use crate::finding::{Check, Found, Outcome, command, line, percent, rates_line};
 use crate::view::{DIRECTIONS, ENDS, median, moved, only, word};
 use crate::{End, Evidence, Finding, Goal, Refusal, Remedy, Severity};
@@ -45,22 +46,23 @@ fn run(evidence: &Evidence) -> Outcome {
     outcome
 }
 
-/// Where rules take a large part of the processor, it is full for them.
+/// Where rules take a large part of the processor, it is full for them; and what a full processor brings about follows.
 fn brings(evidence: &Evidence, own: &Finding, effect: &Finding) -> bool {
+    let share = |direction: Direction| -> f64 {
+        ENDS.into_iter()
+            .filter(|end| evidence.one_kernel() || evidence.name(*end) == own.host)
+            .filter_map(|end| hit(evidence, end, direction))
+            .map(|hit| hit.share)
+            .sum()
+    };
     let busy = [cpu_saturated::CODE, one_core_bound::CODE].contains(&effect.code.as_str());
-    let directions = effect
-        .direction
-        .map_or(DIRECTIONS.to_vec(), |one| vec![one]);
-    busy && names_host(evidence, own, &effect.host)
-        && directions.into_iter().all(|direction| {
-            let share: f64 = ENDS
-                .into_iter()
-                .filter(|end| evidence.one_kernel() || evidence.name(*end) == own.host)
-                .filter_map(|end| hit(evidence, end, direction))
-                .map(|hit| hit.share)
-                .sum();
-            share >= EXPLAINS
-        })
+    let mut directions = DIRECTIONS
+        .into_iter()
+        .filter(|direction| effect.direction.is_none_or(|one| one == *direction));
+    (busy
+        && names_host(evidence, own, &effect.host)
+        && directions.all(|direction| share(direction) >= EXPLAINS))
+        || starves(evidence, own, effect)
 }
 
 struct Hit {
@@ -79,7 +81,7 @@ fn hit(evidence: &Evidence, end: End, direction: Direction) -> Option<Hit> {
     ]
     .map(rules);
     if most.into_iter().all(|rules| rules < FEWEST_RULES)
-        || !cpu_saturated::limits(evidence, end, direction)
+        || !cpu_saturated::full(evidence, end, direction)
     {
         return None;
     }
@@ -334,7 +336,11 @@ mod tests {
     #[test]
     fn rules_cost_nothing_while_there_is_time_to_spare() {
         nothing(&with_rules(5000, 0.5, 0.85));
-        nothing(&with_rules(5000, 1.0, 0.95));
+    }
+
+    #[test]
+    fn rules_that_slow_the_bare_path_as_well_are_found_all_the_same() {
+        only_finding(&with_rules(1000, 1.0, 0.95), CODE);
     }
 
     #[test]
