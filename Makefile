@@ -2,7 +2,7 @@
 # make build   the programs: target/release/wirespeed and target/release/wirespeed-device
 # make demo    a slow tunnel found out, fixed with proof, and put back (as root)
 # make test    every test, and what could not be tested here (as root)
-# make test-full    that, with every peer, what takes minutes, the outside suites and the emulated kernel
+# make test-full    that, with every scenario of the lab three times in a row, every peer, what takes minutes, the outside suites and the emulated kernel
 # make test-kernel  the tests that need a kernel with WireGuard, in an emulated machine (tests/kernel)
 # make peers   the other userspace WireGuards the device is tested against, into target/peers
 # make bench   the benchmarks of bench/README.md (as root)
@@ -29,6 +29,7 @@ test: setup
 	@scripts/test
 
 test-full: build peers test
+	for round in 1 2 3; do cargo test --package wirespeed-cli --test scenarios -- --include-ignored || exit; done
 	cargo test --package wirespeed-device --test interop -- --ignored
 	@scripts/outside-suites
 	@scripts/kernel-vm test

@@ -4,7 +4,7 @@ use std::fs;
 use std::io::ErrorKind;
 
 use crate::topology::{ALL_HOSTS, TUNNEL_INTERFACES};
-use crate::{LabError, LabId, Phase, host_sysctl, netns, state};
+use crate::{LabError, LabId, Phase, host_sysctl, netns, quota, state};
 
 /// Takes a lab down: its processes, namespaces, sockets, files, and its share in the host's settings. Again and again is
 /// as good as once; a lab that another process is just making is refused.
@@ -76,6 +76,9 @@ fn remove(id: &LabId) -> Result<(), LabError> {
         {
             failed.push(format!("{}: {e}", socket.display()));
         }
+    }
+    if let Err(e) = quota::remove(id) {
+        failed.push(e.to_string());
     }
     if let Err(e) = host_sysctl::release(id) {
         failed.push(e.to_string());

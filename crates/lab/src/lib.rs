@@ -22,6 +22,7 @@ mod implementation;
 mod job;
 mod names;
 mod netns;
+mod quota;
 mod road;
 mod scenario;
 mod shipped;

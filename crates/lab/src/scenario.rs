@@ -182,6 +182,11 @@ impl Scenario {
         {
             return Err("tunnel: `inside` is not for a hub, nor over a road with a NAT".to_owned());
         }
+        if let Some(cores) = self.fault.daemon_quota
+            && !(0.01..=64.0).contains(&cores)
+        {
+            return Err("fault: `daemon_quota` is outside 0.01 to 64 cores".to_owned());
+        }
         let known = self.topology.hosts();
         for (host, spec) in &self.hosts {
             if host != "all" && !known.contains(&host.as_str()) {

@@ -9,8 +9,8 @@ use std::time::{Duration, Instant};
 use crate::command::Runner;
 use crate::implementation::in_path;
 use crate::{
-    Implementation, Lab, LabError, LabId, Phase, Scenario, Topology, host_sysctl, hosts, job, road,
-    state, tunnel,
+    Implementation, Lab, LabError, LabId, Phase, Scenario, Topology, host_sysctl, hosts, job,
+    quota, road, state, tunnel,
 };
 
 /// How long the road may take to carry its first packet, and the tunnel to shake hands. WireGuard repeats a lost
@@ -145,6 +145,10 @@ fn build(lab: &mut Lab, options: &UpOptions) -> Result<(), LabError> {
     if lab.scenario.fault.duplicate_allowed_ips {
         step("fault: the same allowed IPs twice")?;
         tunnel::steal_allowed_ips(&runner, lab)?;
+    }
+    if let Some(cores) = lab.scenario.fault.daemon_quota {
+        step("fault: little processor time for a daemon")?;
+        quota::limit(&lab.id, second.host, cores)?;
     }
     hosts::fill_connection_tables(lab)?;
     for job in job::all(lab) {

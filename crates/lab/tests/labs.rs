@@ -61,6 +61,9 @@ fn left_of(id: &LabId) -> Vec<String> {
             ));
         }
     }
+    for tree in ["/sys/fs/cgroup", "/sys/fs/cgroup/cpu"] {
+        left.extend(names(tree).into_iter().filter(|n| *n == format!("ws-{id}")));
+    }
     for file in names("/run/wirespeed/lab") {
         if file.starts_with("host-sysctl")
             && fs::read_to_string(format!("/run/wirespeed/lab/{file}"))
@@ -353,6 +356,33 @@ fn a_tunnel_within_a_tunnel_leaves_nothing() {
         ),
     );
     assert_eq!(peers.lines().count(), 51);
+    down(&id).unwrap();
+    assert_eq!(left_of(&id), Vec::<String>::new());
+}
+
+#[test]
+fn a_daemon_with_little_processor_time_leaves_nothing_even_when_killed() {
+    let test = "a_daemon_with_little_processor_time_leaves_nothing_even_when_killed";
+    if skipped(test) {
+        return;
+    }
+    if !["/sys/fs/cgroup/cgroup.controllers", "/sys/fs/cgroup/cpu"]
+        .iter()
+        .any(|path| fs::exists(path).unwrap_or(false))
+    {
+        return skip(test, "no control groups for processor time are mounted");
+    }
+    let id = LabId::random();
+    let _cleaner = Cleaner(id.clone());
+    let scenario =
+        road("[tunnel]\nimplementation = \"wireguard-go\"\n[fault]\ndaemon_quota = 0.5\n");
+    let lab = up(&scenario, &options(&id)).unwrap();
+    assert!(left_of(&id).contains(&format!("ws-{id}")));
+    let [first, second] = lab.ends();
+    on(
+        first,
+        &format!("ping -n -c 1 -W 5 {}", second.tunnel_address.unwrap()),
+    );
     down(&id).unwrap();
     assert_eq!(left_of(&id), Vec::<String>::new());
 }

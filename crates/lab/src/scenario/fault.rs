@@ -12,7 +12,7 @@ use crate::units::Span;
 const MOST_RULES: u32 = 50_000;
 
 /// What goes wrong besides the road and the tunnel's own parameters; made after the tunnel was seen to work.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Fault {
     /// The first end gets a second peer that takes over the allowed IPs of the real one.
@@ -20,6 +20,9 @@ pub struct Fault {
     /// Other work at the second end: so many processes, each of which takes all the processor it can get.
     #[serde(skip_serializing_if = "is_zero")]
     pub busy_jobs: u16,
+    /// So many cores may the daemon of the second end use at most.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub daemon_quota: Option<f64>,
     /// A program at the second end listens with a queue of so many connections and takes ten a second from it, while the
     /// first end opens a hundred a second.
     #[serde(skip_serializing_if = "Option::is_none")]
