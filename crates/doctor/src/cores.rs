@@ -68,6 +68,12 @@ pub(crate) fn of(evidence: &Evidence, end: End, direction: Direction) -> Option<
     })
 }
 
+/// Mean over all cores while an end was watched without a load.
+pub(crate) fn watched(evidence: &Evidence, end: End) -> Option<f64> {
+    let cores = &crate::watched::at(evidence, end)?.counters.cores;
+    (!cores.is_empty()).then(|| mean(cores.iter().map(CoreTime::busy_share)))
+}
+
 /// Mean over all cores during the longer load of many streams; `None` when there was none.
 pub(crate) fn with_many_streams(
     evidence: &Evidence,

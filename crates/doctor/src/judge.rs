@@ -209,7 +209,9 @@ mod tests {
     use wirespeed_measure::{Direction, Via};
 
     use super::{UNEXPLAINED, codes, judge};
-    use crate::testing::{each_sample, healthy, nothing, only_finding, path_mtu, set_ratio};
+    use crate::testing::{
+        each_sample, healthy, nothing, only_finding, path_mtu, set_ratio, watched,
+    };
     use crate::{Severity, Verdict};
 
     #[test]
@@ -220,6 +222,25 @@ mod tests {
             (Verdict::Healthy, vec![])
         );
         assert_eq!(diagnosis.not_checked, []);
+    }
+
+    #[test]
+    fn what_was_only_watched_is_not_healthy_and_what_is_not_known_is_said_in_a_line_each() {
+        let diagnosis = judge(&watched());
+        assert_eq!(
+            (diagnosis.verdict, diagnosis.findings),
+            (Verdict::Unmeasured, vec![])
+        );
+        assert!(!diagnosis.not_checked.is_empty());
+        for one in &diagnosis.not_checked {
+            assert!(one.because.len() <= 120, "{}: {}", one.what, one.because);
+            assert!(
+                !one.because.contains("no load ran"),
+                "{}: {}",
+                one.what,
+                one.because
+            );
+        }
     }
 
     #[test]

@@ -28,6 +28,7 @@ mod testing;
 mod trust;
 mod versions;
 mod view;
+mod watched;
 
 pub use hops::{HopReport, HopVerdict, Share, Standing, WorstHop, judge_hops};
 pub use investigate::{Options, investigate};

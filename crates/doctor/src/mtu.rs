@@ -74,6 +74,17 @@ pub(crate) fn proved(probe: &PathMtu) -> Option<u32> {
     }
 }
 
+/// MTU of the sender's route to the endpoint; it must be that of the peer in question.
+fn route_mtu(evidence: &Evidence, direction: Direction) -> Option<u32> {
+    let end = sender(direction);
+    let endpoint = evidence.peer_at(end)?.endpoint?.ip().to_canonical();
+    let facts = evidence.facts(end)?;
+    let mut routes = facts.routes.iter().filter(|route| !route.inside);
+    routes
+        .find(|route| route.to.to_canonical() == endpoint)?
+        .mtu
+}
+
 /// Does the tunnel's MTU exceed what the path of this direction carries?
 pub(crate) fn excess(evidence: &Evidence, direction: Direction) -> Option<Excess<'_>> {
     let tunnel = evidence.tunnel(sender(direction))?;
@@ -92,10 +103,15 @@ pub(crate) fn excess(evidence: &Evidence, direction: Direction) -> Option<Excess
             .smallest_failed
             .is_some_and(|failed| failed <= tunnel.mtu)
     });
-    if passes || !(fails || lost_inside) {
+    // Without a probe the sender's own route still tells: its link, or what it has learnt of the path.
+    let known = match probe {
+        Some(_) => None,
+        None => route_mtu(evidence, direction).filter(|mtu| *mtu < outer),
+    };
+    if passes || !(fails || lost_inside || known.is_some()) {
         return None;
     }
-    let path_mtu = if fails { probe.and_then(proved) } else { None };
+    let path_mtu = if fails { probe.and_then(proved) } else { known };
     let fitting = path_mtu
         .map(|mtu| mtu.saturating_sub(overhead))
         .or_else(|| sweep.and_then(|sweep| sweep.largest_passed));
@@ -141,6 +157,15 @@ impl Excess<'_> {
             self.outer,
             "bytes",
         )];
+        if self.probe.is_none() && self.path_mtu.is_some() {
+            lines.push(line(
+                "MTU of the route to the peer's endpoint",
+                evidence.name(sender(self.direction)),
+                (),
+                self.path_mtu,
+                "bytes",
+            ));
+        }
         if let Some(probe) = self.probe {
             lines.push(line(
                 format!(

@@ -4,14 +4,14 @@
 //! of several streams (a soak), because a sender that watches the delay fills a deep queue only slowly.
 
 use serde_json::json;
-use wirespeed_facts::Known;
+use wirespeed_facts::{Known, TcpProgress};
 use wirespeed_measure::statistics::percentile;
 use wirespeed_measure::{Direction, RttSummary, Sample, Via};
 use wirespeed_settings::Setting;
 
 use crate::finding::{Check, Found, Outcome, line, milliseconds, rate, rates_line, remedy_of};
 use crate::view::{DIRECTIONS, FEWEST_SAMPLES, median, sender, word};
-use crate::{Change, End, Evidence, Goal, Remedy, Severity};
+use crate::{Change, End, Evidence, Goal, Remedy, Severity, watched};
 
 pub(super) const CODE: &str = "bufferbloat";
 
@@ -41,7 +41,17 @@ const FEWEST_REPLIES: u32 = 3;
 
 fn run(evidence: &Evidence) -> Outcome {
     if !evidence.loaded() {
-        return Outcome::unknown("no load ran through the tunnel");
+        return Outcome {
+            found: DIRECTIONS
+                .into_iter()
+                .filter_map(|direction| swollen(evidence, direction))
+                .collect(),
+            not_known: vec![watched::no_load(
+                evidence,
+                "how far the RTT grows under load",
+            )],
+            ..Outcome::default()
+        };
     }
     if let Known::Unknown(because) = &evidence.idle_rtt_tunnel {
         return Outcome::unknown(format!(
@@ -62,6 +72,54 @@ fn run(evidence: &Evidence) -> Outcome {
             .extend(bloat(evidence, direction).map(|bloat| found(evidence, &bloat)));
     }
     outcome
+}
+
+/// A connection of the tunnel that was watched while it sent, with an RTT far above the smallest it saw: worth knowing,
+/// for nobody knows what else the road carried.
+fn swollen(evidence: &Evidence, direction: Direction) -> Option<Found> {
+    let end = sender(direction);
+    let swell = |connection: &TcpProgress| {
+        let info = &connection.now.info;
+        Some((info.min_rtt?, info.rtt))
+    };
+    let (connection, (least, now)) = watched::sending(evidence, direction)
+        .filter_map(|connection| Some((connection, swell(connection)?)))
+        .filter(|(_, (least, now))| too_much(*least, *now))
+        .max_by(|(_, one), (_, other)| (one.1 - one.0).total_cmp(&(other.1 - other.0)))?;
+    let remote = connection.now.remote;
+    Some(Found {
+        severity: Severity::Info,
+        confidence: 0.5,
+        effect: (1.0 - least / now.max(f64::EPSILON)).clamp(0.0, 1.0),
+        host: evidence.name(end).to_owned(),
+        direction: Some(direction),
+        evidence: vec![
+            line(
+                format!(
+                    "RTT of the connection to {remote}: smallest, and now (tcp_info), {}",
+                    word(direction)
+                ),
+                evidence.interface_at(end),
+                least,
+                now,
+                "s",
+            ),
+            line(
+                "its goodput while it was watched",
+                evidence.interface_at(end),
+                (),
+                watched::rate_of(connection),
+                "bit/s",
+            ),
+        ],
+        because: format!(
+            "A connection of the tunnel to {remote} has an RTT of {} while it sends, and had {}: something queues on the way.",
+            milliseconds(now),
+            milliseconds(least)
+        ),
+        remedies: Vec::new(),
+        refused: Vec::new(),
+    })
 }
 
 /// RTT grows under load by more than anybody should bear.
@@ -289,10 +347,10 @@ mod tests {
 
     use super::CODE;
     use crate::testing::{
-        at, codes, core, each_sample, healthy, not_checked, nothing, only_finding, rtt, sample,
-        set_ratio,
+        at, codes, connection, core, each_sample, healthy, not_checked, nothing, only_finding, rtt,
+        sample, set_ratio, watched,
     };
-    use crate::{End, Evidence, Goal, judge};
+    use crate::{End, Evidence, Goal, Severity, judge};
 
     fn swollen(seconds: f64, via: &[Via]) -> Evidence {
         let mut evidence = healthy();
@@ -381,6 +439,23 @@ mod tests {
             Some(Direction::Upload)
         );
         evidence.soaks[1] = soak(Via::Bare, 0.069);
+        nothing(&evidence);
+    }
+
+    #[test]
+    fn a_watched_connection_that_swells_is_for_information() {
+        let mut evidence = watched();
+        nothing(&evidence);
+        assert!(not_checked(&evidence, CODE));
+        connection(&mut evidence).now.info.rtt = 0.070;
+        nothing(&evidence);
+        connection(&mut evidence).now.info.rtt = 0.072;
+        let finding = only_finding(&evidence, CODE);
+        assert_eq!(
+            (finding.severity, finding.direction),
+            (Severity::Info, Some(Direction::Upload))
+        );
+        connection(&mut evidence).bytes_acked = Some(999_999);
         nothing(&evidence);
     }
 

@@ -12,7 +12,7 @@ use wirespeed_settings::Setting;
 use crate::finding::{Check, Found, Outcome, command, line, percent, rates_line, remedy_of};
 use crate::probe::Probe;
 use crate::view::{DIRECTIONS, FEWEST_PAIRS, sender, word};
-use crate::{Change, CongestionTrial, End, Evidence, Goal, Remedy, Severity};
+use crate::{Change, CongestionTrial, End, Evidence, Goal, Remedy, Severity, watched};
 
 pub(super) const CODE: &str = "congestion-control";
 
@@ -51,7 +51,18 @@ const DEFAULT: &str = "net.ipv4.tcp_congestion_control";
 
 fn run(evidence: &Evidence) -> Outcome {
     if !evidence.loaded() {
-        return Outcome::unknown("no load ran through the tunnel");
+        let again: Vec<String> = DIRECTIONS
+            .into_iter()
+            .filter_map(|direction| sent_again(evidence, direction))
+            .collect();
+        return Outcome {
+            not_known: if again.is_empty() {
+                vec![watched::no_load(evidence, "what a sender makes of loss")]
+            } else {
+                again
+            },
+            ..Outcome::default()
+        };
     }
     let mut outcome = Outcome::default();
     for direction in DIRECTIONS {
@@ -76,6 +87,26 @@ fn run(evidence: &Evidence) -> Outcome {
         }
     }
     outcome
+}
+
+/// What the connections that were watched sent again; why, only loads and probes can tell.
+fn sent_again(evidence: &Evidence, direction: Direction) -> Option<String> {
+    let (again, sent) = watched::sending(evidence, direction)
+        .filter_map(|connection| {
+            let again = connection.bytes_retransmitted?;
+            Some((again, connection.bytes_acked?))
+        })
+        .fold((0_u64, 0_u64), |sum, one| {
+            (sum.0.saturating_add(one.0), sum.1.saturating_add(one.1))
+        });
+    let share = again as f64 / sent.max(1) as f64;
+    (share >= LOSSY).then(|| {
+        format!(
+            "{}: {:.1} % of what the tunnel's connections sent was sent again; why is not known without a load",
+            word(direction),
+            share * 100.0
+        )
+    })
 }
 
 fn trial(evidence: &Evidence, direction: Direction) -> Option<&CongestionTrial> {

@@ -129,13 +129,13 @@ pub(super) fn remedies(evidence: &Evidence) -> Vec<Remedy> {
 
 #[cfg(test)]
 mod tests {
-    use wirespeed_facts::Implementation;
+    use wirespeed_facts::{EndpointRoute, Implementation, Known};
     use wirespeed_measure::{Direction, Via};
 
     use super::CODE;
     use crate::testing::{
-        each_sample, forget_far, healthy, not_checked, nothing, only_finding, path_mtu, set_ratio,
-        tunnel_of,
+        each_sample, facts_of, forget_far, healthy, not_checked, nothing, only_finding, path_mtu,
+        set_ratio, tunnel_of, watched,
     };
     use crate::{End, Severity};
 
@@ -219,6 +219,28 @@ mod tests {
                 .risk
                 .contains("IPv6")
         );
+    }
+
+    #[test]
+    fn without_a_probe_the_senders_own_route_tells() {
+        let mut evidence = watched();
+        let way = |mtu: u32| EndpointRoute {
+            to: "192.0.2.1".parse().unwrap(),
+            inside: false,
+            interface: Known::Value("eth0".to_owned()),
+            gateway: None,
+            source: None,
+            mtu: Some(mtu),
+            congestion_control: None,
+        };
+        facts_of(&mut evidence, End::Here).routes = vec![way(1480)];
+        nothing(&evidence);
+        facts_of(&mut evidence, End::Here).routes = vec![way(1479)];
+        let finding = only_finding(&evidence, CODE);
+        assert_eq!(finding.direction, Some(Direction::Upload));
+        // What a probe saw arrive counts for more.
+        evidence.path_mtu = vec![path_mtu(Direction::Upload, 1500)];
+        nothing(&evidence);
     }
 
     #[test]

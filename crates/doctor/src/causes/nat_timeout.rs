@@ -21,6 +21,7 @@ const KEEPALIVE_SECONDS: u16 = 25;
 
 fn run(evidence: &Evidence) -> Outcome {
     match (&evidence.idle_return, evidence.far_kind) {
+        (Known::Unknown(_), _) if evidence.passive.is_some() => one_sided(evidence),
         (Known::Value(order), _) => Outcome {
             found: fell_asleep(evidence, order).into_iter().collect(),
             ..Outcome::default()
@@ -111,20 +112,23 @@ fn one_sided(evidence: &Evidence) -> Outcome {
     let Some(peer) = evidence.peer_at(End::Here) else {
         return Outcome::unknown("the peer is not known");
     };
+    let not_tried = if evidence.passive.is_some() {
+        "a watch does not try whether the far end reaches us through the idle tunnel"
+    } else {
+        "nothing runs at the far end, so whether it can reach us through the idle tunnel is not known"
+    };
+    let watched = crate::watched::at(evidence, End::Here).map(|watched| &watched.counters);
     let Some(moved) = evidence
         .probing_here
         .as_ref()
+        .or(watched)
         .and_then(|delta| delta.peers.get(&peer.public_key))
     else {
-        return Outcome::unknown(
-            "nothing runs at the far end, so whether it can reach us through the idle tunnel is not known",
-        );
+        return Outcome::unknown(not_tried);
     };
     let age = peer.handshake_age.filter(|age| *age > DEAD_AFTER);
     let Some(age) = age.filter(|_| moved.tx_bytes > 0 && moved.rx_bytes == 0) else {
-        return Outcome::unknown(
-            "nothing runs at the far end, so whether it can reach us through the idle tunnel is not known",
-        );
+        return Outcome::unknown(not_tried);
     };
     let place = evidence.interface_at(End::Here);
     let found = Found {
@@ -136,7 +140,7 @@ fn one_sided(evidence: &Evidence) -> Outcome {
         direction: None,
         evidence: vec![
             line("age of the last handshake", &place, DEAD_AFTER, age, "s"),
-            line("bytes sent to and received from the peer while probing", &place, moved.tx_bytes, moved.rx_bytes, "bytes"),
+            line("bytes sent to and received from the peer meanwhile", &place, moved.tx_bytes, moved.rx_bytes, "bytes"),
             line("persistent keepalive", &place, (), peer.keepalive, "s"),
         ],
         because: "The last handshake is long dead, we send, and nothing comes back: a NAT in between may have forgotten the mapping (or the far end is gone).".to_owned(),

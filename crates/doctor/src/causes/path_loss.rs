@@ -40,6 +40,9 @@ const BEYOND_MATHIS: f64 = 2.0;
 
 fn run(evidence: &Evidence) -> Outcome {
     let mut outcome = Outcome::default();
+    if evidence.passive.is_some() {
+        return Outcome::unknown("a watch sends no datagrams to be counted");
+    }
     if evidence.far_kind != FarKind::Wirespeed {
         return Outcome::unknown("no wirespeed at the far end counts datagrams");
     }

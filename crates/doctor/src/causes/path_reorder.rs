@@ -55,6 +55,9 @@ impl Order {
 }
 
 fn run(evidence: &Evidence) -> Outcome {
+    if evidence.passive.is_some() {
+        return Outcome::unknown("a watch sends no datagrams to be counted");
+    }
     if evidence.far_kind != FarKind::Wirespeed {
         return Outcome::unknown("no wirespeed at the far end counts datagrams");
     }

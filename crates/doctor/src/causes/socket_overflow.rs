@@ -4,14 +4,14 @@
 //! in its encap handler before any socket queue, so there it is refused, never found.
 
 use serde_json::json;
-use wirespeed_facts::{Implementation, Tunnel, UdpSocket};
+use wirespeed_facts::{CountersDelta, Implementation, Tunnel, UdpSocket};
 use wirespeed_measure::{Direction, Via};
 use wirespeed_settings::{Setting, shell_word};
 
 use crate::device;
 use crate::finding::{Check, Found, Outcome, command, line, rates_line};
 use crate::view::{DIRECTIONS, ENDS, moved, only, word};
-use crate::{Change, End, Evidence, Goal, Refusal, Remedy, Severity};
+use crate::{Change, End, Evidence, Goal, Refusal, Remedy, Severity, losses, watched};
 
 pub(super) const CODE: &str = "socket-overflow";
 
@@ -53,10 +53,15 @@ fn run(evidence: &Evidence) -> Outcome {
             continue;
         }
         if !evidence.loaded() {
-            outcome.not_known.push(format!(
-                "no load ran through the tunnel, so drops on {} say nothing",
-                evidence.name(end)
-            ));
+            let found = while_watched(evidence, end, tunnel);
+            if found.is_none() {
+                outcome.not_known.push(format!(
+                    "{}: {}",
+                    evidence.name(end),
+                    watched::no_load(evidence, "how the socket stands it")
+                ));
+            }
+            outcome.found.extend(found);
             continue;
         }
         let hits: Vec<(Direction, Drops)> = DIRECTIONS
@@ -123,6 +128,46 @@ fn overflow(evidence: &Evidence, end: End, direction: Direction) -> Option<Drops
     let tolerated = TOLERATED_DROPS.max(drops.received / TOLERATED_ONE_IN);
     // One sample alone may be somebody else's burst.
     (hit >= 2 && drops.dropped > tolerated).then_some(drops)
+}
+
+/// Drops while nothing but the user's own traffic flowed are as certain as those under a load.
+fn while_watched(evidence: &Evidence, end: End, tunnel: &Tunnel) -> Option<Found> {
+    let sockets = tunnel.sockets.value()?;
+    let dropped = |delta: &CountersDelta| {
+        sockets
+            .iter()
+            .filter_map(|socket| delta.socket_drops.get(&socket.inode.to_string()))
+            .fold(0_u64, |sum, one| sum.saturating_add(*one))
+    };
+    let received = |delta: &CountersDelta| {
+        let link = delta.links.get(&tunnel.name);
+        link.map_or(0, |link| link.rx_packets)
+    };
+    let losses = losses::periods(evidence, end)
+        .iter()
+        .filter(|_| evidence.is_userspace(end))
+        .find_map(|period| losses::too_many(period, dropped, received))?;
+    Some(Found {
+        severity: Severity::Warning,
+        confidence: 0.8,
+        effect: 0.5,
+        host: evidence.name(end).to_owned(),
+        direction: None,
+        evidence: vec![line(
+            "packets received by the tunnel, and dropped by its UDP socket (SK_MEMINFO), while watched",
+            evidence.interface_at(end),
+            losses.of,
+            losses.lost,
+            "packets",
+        )],
+        because: format!(
+            "The UDP socket of {} dropped {} packets while it was watched: it holds too few, or its daemon has too little processor time.",
+            evidence.interface_at(end),
+            losses.lost
+        ),
+        remedies: Vec::new(),
+        refused: Vec::new(),
+    })
 }
 
 fn found(
@@ -323,7 +368,7 @@ mod tests {
     use super::CODE;
     use crate::testing::{
         at, codes, core, each_sample, healthy, not_checked, nothing, only_finding, set_ratio,
-        tunnel_of,
+        tunnel_of, watched, watched_here,
     };
     use crate::{End, Evidence, Severity, judge};
 
@@ -381,6 +426,26 @@ mod tests {
         let finding = only_finding(&evidence, CODE);
         assert!(finding.remedies.is_empty());
         assert!(finding.refused[0].why.contains("64 MiB"));
+    }
+
+    #[test]
+    fn drops_while_watched_are_found_and_one_burst_is_not() {
+        let dropping = |slices: usize, each: u64| {
+            let mut evidence = watched();
+            for slice in watched_here(&mut evidence).slices.iter_mut().take(slices) {
+                slice.socket_drops.insert("77".to_owned(), each);
+            }
+            evidence
+        };
+        nothing(&dropping(0, 0));
+        assert!(not_checked(&dropping(0, 0), CODE));
+        nothing(&dropping(1, 500));
+        nothing(&dropping(2, 10));
+        let finding = only_finding(&dropping(2, 11), CODE);
+        assert_eq!(
+            (finding.severity, finding.direction),
+            (Severity::Warning, None)
+        );
     }
 
     #[test]

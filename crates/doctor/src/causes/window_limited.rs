@@ -5,7 +5,7 @@
 //! three: a receiver that is slow to read, or a road that is simply full, look like one of them.
 
 use serde_json::json;
-use wirespeed_facts::Known;
+use wirespeed_facts::{Known, TcpProgress};
 use wirespeed_measure::{Direction, Sample, Via};
 use wirespeed_settings::Setting;
 
@@ -14,7 +14,7 @@ use crate::finding::{
 };
 use crate::probe::Probe;
 use crate::view::{DIRECTIONS, FEWEST_SAMPLES, median, receiver, sender, word};
-use crate::{Change, End, Evidence, Goal, Remedy, Severity};
+use crate::{Change, End, Evidence, Goal, Remedy, Severity, watched};
 
 pub(super) const CODE: &str = "window-limited";
 
@@ -33,6 +33,8 @@ pub(super) const CHECK: Check = Check {
 
 /// Share of the busy time it must wait for the window.
 const WAITS: f64 = 0.5;
+/// A connection that was watched must have had something to send for this share of the time.
+const BUSY: f64 = 0.3;
 /// Several connections must be this many times as fast as one.
 const SEVERAL_FASTER: f64 = 1.5;
 /// The rate lies within this share of window per round trip.
@@ -47,6 +49,15 @@ const MOST: f64 = 128.0 * 1024.0 * 1024.0;
 enum Window {
     Receiver,
     Sender,
+}
+
+impl Window {
+    fn waits_for(self) -> &'static str {
+        match self {
+            Self::Receiver => "the receiver's window (tcpi_rwnd_limited)",
+            Self::Sender => "its own send buffer (tcpi_sndbuf_limited)",
+        }
+    }
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -64,7 +75,17 @@ struct Limited {
 
 fn run(evidence: &Evidence) -> Outcome {
     if !evidence.loaded() {
-        return Outcome::unknown("no load ran through the tunnel");
+        return Outcome {
+            found: DIRECTIONS
+                .into_iter()
+                .filter_map(|direction| waited(evidence, direction))
+                .collect(),
+            not_known: vec![watched::no_load(
+                evidence,
+                "whether several connections are faster than one",
+            )],
+            ..Outcome::default()
+        };
     }
     let mut outcome = Outcome::default();
     for direction in DIRECTIONS {
@@ -80,6 +101,60 @@ fn run(evidence: &Evidence) -> Outcome {
         );
     }
     outcome
+}
+
+/// The connection of the tunnel that was watched and waited most for a window. For information: its program may be slow
+/// to read, and the road may have no more.
+fn waited(evidence: &Evidence, direction: Direction) -> Option<Found> {
+    let share = |connection: &TcpProgress| {
+        let busy = connection
+            .busy
+            .filter(|busy| *busy >= BUSY * connection.seconds)?;
+        let waits = [
+            (Window::Receiver, connection.rwnd_limited),
+            (Window::Sender, connection.sndbuf_limited),
+        ];
+        waits
+            .into_iter()
+            .filter_map(|(window, waited)| Some((window, waited? / busy.max(f64::EPSILON))))
+            .filter(|(_, share)| *share >= WAITS)
+            .max_by(|one, other| one.1.total_cmp(&other.1))
+    };
+    let (connection, (window, share)) = watched::sending(evidence, direction)
+        .filter_map(|connection| Some((connection, share(connection)?)))
+        .max_by(|one, other| one.1.1.total_cmp(&other.1.1))?;
+    let (end, name) = place(direction, window);
+    let waits_for = window.waits_for();
+    let remote = connection.now.remote;
+    Some(Found {
+        severity: Severity::Info,
+        confidence: 0.5,
+        effect: 0.3,
+        host: evidence.name(end).to_owned(),
+        direction: Some(direction),
+        evidence: vec![
+            line(
+                format!("share of the busy time the connection to {remote} waited for {waits_for}"),
+                evidence.interface_at(sender(direction)),
+                (),
+                share.min(1.0),
+                "share",
+            ),
+            line(
+                "its goodput while it was watched",
+                evidence.interface_at(sender(direction)),
+                (),
+                watched::rate_of(connection),
+                "bit/s",
+            ),
+        ],
+        because: format!(
+            "A connection of the tunnel to {remote} waits {} of its time for {waits_for}: {name} may be too small for the way, or the program too slow.",
+            percent(share.min(1.0))
+        ),
+        remedies: Vec::new(),
+        refused: Vec::new(),
+    })
 }
 
 /// Median of a figure over the loads through the tunnel.
@@ -165,10 +240,7 @@ fn place(direction: Direction, window: Window) -> (End, &'static str) {
 
 fn found(evidence: &Evidence, direction: Direction, limited: Limited) -> Found {
     let (end, name) = place(direction, limited.window);
-    let waits_for = match limited.window {
-        Window::Receiver => "the receiver's window (tcpi_rwnd_limited)",
-        Window::Sender => "its own send buffer (tcpi_sndbuf_limited)",
-    };
+    let waits_for = limited.window.waits_for();
     let way = word(direction);
     let from = evidence.name(sender(direction));
     let mut lines = vec![
@@ -283,10 +355,12 @@ mod tests {
     use wirespeed_measure::{Direction, Via};
 
     use super::CODE;
+    use crate::probe::Probe;
     use crate::testing::{
-        each_sample, facts_of, healthy, not_checked, nothing, only_finding, sample, windows,
+        connection, each_sample, facts_of, healthy, not_checked, nothing, only_finding, sample,
+        watched, windows,
     };
-    use crate::{End, Evidence};
+    use crate::{End, Evidence, Severity};
 
     /// 256 KiB at 80 ms: 26 Mbit/s of a road that gives eight streams 90.
     fn limited(waited: f64) -> Evidence {
@@ -366,6 +440,37 @@ mod tests {
         let finding = only_finding(&evidence, CODE);
         assert_eq!(finding.host, "client");
         assert_eq!(finding.remedies[0].changes[0].value, "4096 16384 2097152");
+    }
+
+    #[test]
+    fn a_watched_connection_that_waits_is_for_information() {
+        let mut evidence = watched();
+        nothing(&evidence);
+        connection(&mut evidence).rwnd_limited = Some(4.9);
+        nothing(&evidence);
+        connection(&mut evidence).rwnd_limited = Some(5.0);
+        let finding = only_finding(&evidence, CODE);
+        assert_eq!(
+            (finding.severity, finding.host.as_str()),
+            (Severity::Info, "server")
+        );
+        // A program that has little to send waits for itself.
+        connection(&mut evidence).busy = Some(2.9);
+        nothing(&evidence);
+    }
+
+    #[test]
+    fn several_connections_are_asked_for_where_one_waits() {
+        let mut evidence = limited(0.9);
+        assert_eq!((super::CHECK.wants)(&evidence, Direction::Upload), None);
+        evidence.soaks.clear();
+        assert_eq!(
+            (super::CHECK.wants)(&evidence, Direction::Upload),
+            Some(Probe::Several {
+                direction: Direction::Upload
+            })
+        );
+        assert_eq!((super::CHECK.wants)(&healthy(), Direction::Upload), None);
     }
 
     #[test]
