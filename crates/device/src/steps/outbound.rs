@@ -21,6 +21,9 @@ const BATCH_BYTES: usize = 65_507;
 /// Batches open at once, so that the packets of several peers that come in turn still make trains.
 const LANES: usize = 8;
 
+/// Packets after which the packer looks at its lanes although the kernel has more: some 0.2 ms.
+const ROUND_PACKETS: usize = 192;
+
 /// A batch for what [`Packer`] does.
 pub(crate) fn new_batch() -> Outgoing {
     Outgoing::new(BATCH_BYTES, BATCH_PACKETS)
@@ -28,10 +31,15 @@ pub(crate) fn new_batch() -> Outgoing {
 
 /// Sorts the packets of frames into batches by peer. The order of a peer's packets stays, and consecutive
 /// frames share a batch: a super-packet of 64 KiB is 47 packets, of which 45 fill a train and two begin the next.
+///
+/// The kernel may have more for as long as somebody sends faster than we do. So that a peer with few packets doesn't wait
+/// for one with many, and routes aren't those of long ago, packets are counted in rounds: none waits for more than two.
 pub(crate) struct Packer {
     lanes: Vec<Lane>,
     routes: RouteCache,
     frames: u64,
+    round: u64,
+    packets_in_round: usize,
 }
 
 /// The open batch of a peer.
@@ -41,8 +49,10 @@ struct Lane {
     used: usize,
     inner_bytes: usize,
     peer: Option<Arc<Peer>>,
-    /// The inner destination that last led here, so that a flow needs no look-up.
+    /// The inner destination that last led here in this round, so that a flow needs no look-up.
     destination: Option<IpAddr>,
+    /// The round in which its first packet came.
+    begun: u64,
     /// The frame it was last used for.
     last_frame: u64,
 }
@@ -53,6 +63,8 @@ impl Packer {
             lanes: Vec::with_capacity(LANES),
             routes: RouteCache::default(),
             frames: 0,
+            round: 0,
+            packets_in_round: 0,
         }
     }
 
@@ -76,6 +88,11 @@ impl Packer {
         };
         let packets = frame.packets();
         self.frames += 1;
+        if self.packets_in_round >= ROUND_PACKETS {
+            self.end_round(&mut full);
+        }
+        self.packets_in_round += packets;
+        let round = self.round;
         let Some(lane) = self.lane(tunnel, frame.destination(), &mut full) else {
             statistics.lost(Loss::NoPeer, packets);
             return packets;
@@ -86,6 +103,9 @@ impl Packer {
                 || lane.used + datagram_bytes(length, mtu) > BATCH_BYTES
             {
                 lane.hand_over(&mut full);
+            }
+            if lane.batch.is_empty() {
+                lane.begun = round;
             }
             if let Some(place) = lane.batch.reserve(length, mtu) {
                 frame.write_packet(at, place);
@@ -109,6 +129,18 @@ impl Packer {
             lane.peer = None;
             lane.destination = None;
         }
+    }
+
+    /// Hands over what has waited since an earlier round.
+    fn end_round(&mut self, full: &mut impl FnMut(&Arc<Peer>, &mut Outgoing, usize)) {
+        for lane in &mut self.lanes {
+            if lane.begun < self.round {
+                lane.hand_over(full);
+            }
+            lane.destination = None;
+        }
+        self.round += 1;
+        self.packets_in_round = 0;
     }
 
     /// The lane for packets to this address; `None` when no peer has it.
@@ -169,6 +201,7 @@ impl Lane {
             inner_bytes: 0,
             peer: None,
             destination: None,
+            begun: 0,
             last_frame: 0,
         }
     }

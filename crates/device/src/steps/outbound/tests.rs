@@ -155,6 +155,39 @@ fn a_change_of_routes_is_seen() {
 }
 
 #[test]
+fn nobody_waits_for_one_who_sends_without_end() {
+    let tunnel = tunnel(2);
+    let mut packed = Packed::new();
+    packed.pack(&tunnel, [10, 2, 0, 1], 50);
+    for at in 0..3 * ROUND_PACKETS {
+        packed.pack(&tunnel, [10, 1, 0, 1], 50);
+        // Few, but never none: what is added doesn't make the others young.
+        if at % ROUND_PACKETS == 0 {
+            packed.pack(&tunnel, [10, 2, 0, 2], 50);
+        }
+        let gone = packed.batches.iter().any(|(peer, ..)| *peer == 2);
+        assert!(gone || at < 2 * ROUND_PACKETS, "after {at} packets");
+    }
+}
+
+#[test]
+fn a_change_of_routes_is_seen_by_one_who_sends_without_end() {
+    let tunnel = tunnel(2);
+    let mut packed = Packed::new();
+    packed.pack(&tunnel, [10, 1, 0, 1], MTU);
+    let second = tunnel.peer(&PublicKey::from_bytes([2; 32])).unwrap();
+    tunnel.allow(&second, Prefix::new([10, 1, 0, 0].into(), 24).unwrap());
+    for _ in 0..2 * ROUND_PACKETS {
+        packed.pack(&tunnel, [10, 1, 0, 1], MTU);
+    }
+    assert!(
+        packed.batches.contains(&(2, 45, 45 * MTU)),
+        "{:?}",
+        packed.batches
+    );
+}
+
+#[test]
 fn lengths_are_those_of_the_protocol() {
     for mtu in [1_280, MTU, 9_000] {
         for length in (0..=mtu).chain([20_000]) {
