@@ -20,8 +20,8 @@ const REPLIES_PER_SECOND: u8 = 20;
 const COUNTS: usize = 1 << COUNT_BITS;
 const COUNT_BITS: u32 = 12;
 
-/// A reply to anybody takes this of the time saved up.
-const COST: Duration = Duration::from_nanos(1_000_000_000 / 20_000);
+/// A reply to anybody takes this of the time saved up: 20,000 a second.
+const COST: Duration = Duration::from_micros(50);
 
 /// As much is saved up: so many may ask at once, after we were away for instance.
 const SAVED_AT_MOST: Duration = Duration::from_millis(100);
