@@ -68,7 +68,7 @@ pub(crate) enum Metric {
     Ready,
     FirstEcho,
     FloodShare,
-    FloodShareOfDead,
+    FloodShareDead,
     FloodRate,
     FloodSent,
     Resumed,
@@ -120,7 +120,7 @@ impl Metric {
             Self::Ready => "control socket",
             Self::FirstEcho => "first echo",
             Self::FloodShare => "kept",
-            Self::FloodShareOfDead => "kept, to a dead port",
+            Self::FloodShareDead => "kept, to a dead port",
             Self::FloodRate => "goodput in the flood",
             Self::FloodSent => "flood",
             Self::Resumed => "resumed after",
@@ -140,7 +140,7 @@ impl Metric {
             | Self::HandshakesLost
             | Self::Cookies
             | Self::FloodShare
-            | Self::FloodShareOfDead => Unit::Share,
+            | Self::FloodShareDead => Unit::Share,
             Self::RttIdle
             | Self::RttIdleP99
             | Self::RttLoaded

@@ -340,7 +340,7 @@ pub(crate) const ROWS: [Row; 17] = [
         rare: true,
         columns: &[
             Metric::FloodShare,
-            Metric::FloodShareOfDead,
+            Metric::FloodShareDead,
             Metric::Rate,
             Metric::FloodRate,
             Metric::FloodSent,

@@ -236,7 +236,7 @@ impl Bench<'_> {
             (Metric::Rate, quiet),
             (Metric::FloodRate, flooded),
             (Metric::FloodShare, flooded / quiet),
-            (Metric::FloodShareOfDead, flooded / dead),
+            (Metric::FloodShareDead, dead / quiet),
         ]);
         Ok(figures)
     }
