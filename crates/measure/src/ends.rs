@@ -1,6 +1,7 @@
 //! The two ends of one tunnel, and which address is reached which way.
 
 use std::net::{IpAddr, ToSocketAddrs};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, sync_channel};
 use std::time::{Duration, Instant};
 
@@ -292,6 +293,44 @@ impl Ends {
         self.both(COUNTERS, COUNTERS_WITHIN)
     }
 
+    /// Are both ends' tunnel interfaces among the links that were counted? A list without any link could not be read.
+    pub(crate) fn still_there(
+        &self,
+        (here, far): &(Counters, Option<Counters>),
+    ) -> Result<(), MeasureError> {
+        let gone = |counters: &Counters, interface: &str| {
+            !counters.links.is_empty() && !counters.links.contains_key(interface)
+        };
+        let at = |machine: &Machine, interface: &str| MeasureError::InterfaceGone {
+            machine: machine.name().to_owned(),
+            interface: interface.to_owned(),
+        };
+        if gone(here, &self.interface) {
+            return Err(at(&self.here, &self.interface));
+        }
+        match (far, self.far_machine(), &self.far_interface) {
+            (Some(far), Some(machine), Some(interface)) if gone(far, interface) => {
+                Err(at(machine, interface))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// What failed through a tunnel that is not there any more failed for that reason.
+    pub(crate) fn or_gone(&self, error: MeasureError) -> MeasureError {
+        match error {
+            MeasureError::ProbeFailed { .. }
+            | MeasureError::LoadFailed { .. }
+            | MeasureError::NoConnection { .. } => self
+                .counters()
+                .and_then(|now| self.still_there(&now))
+                .err()
+                .filter(|why| matches!(why, MeasureError::InterfaceGone { .. }))
+                .unwrap_or(error),
+            other => other,
+        }
+    }
+
     /// Asks both ends the same about their tunnel interface, at the same time.
     fn both<R: DeserializeOwned + Send + 'static>(
         &self,
@@ -338,12 +377,47 @@ impl Ends {
         self.wait(machine.start(operation, params)?, limit)
     }
 
+    /// Waits for the answers of two calls that belong together. When one fails, the other is not waited for: the
+    /// machines are told to end what they do.
+    pub(crate) fn wait_for_both<A, B>(
+        &self,
+        first: Pending,
+        second: Pending,
+        limit: Duration,
+    ) -> Result<(A, B), MeasureError>
+    where
+        A: DeserializeOwned + Send + 'static,
+        B: DeserializeOwned + Send + 'static,
+    {
+        let failed = AtomicBool::new(false);
+        let (first, second) = std::thread::scope(|scope| {
+            let second = scope.spawn(|| self.wait_unless::<B>(second, limit, &failed));
+            let first = self.wait_unless::<A>(first, limit, &failed);
+            (first, second.join().unwrap_or(Err(MeasureError::Stopped)))
+        });
+        match (first, second) {
+            (Ok(first), Ok(second)) => Ok((first, second)),
+            // The one that was given up says nothing of the reason.
+            (Ok(_) | Err(MeasureError::Stopped), Err(why)) | (Err(why), _) => Err(why),
+        }
+    }
+
     /// Waits for an answer and looks out for a stop. A machine that does not even end what it does within
     /// [`STOP_WITHIN`] is not waited for.
     pub(crate) fn wait<R: DeserializeOwned + Send + 'static>(
         &self,
         pending: Pending,
         limit: Duration,
+    ) -> Result<R, MeasureError> {
+        self.wait_unless(pending, limit, &AtomicBool::new(false))
+    }
+
+    /// As [`Ends::wait`], until somebody else has `failed`; says so itself.
+    fn wait_unless<R: DeserializeOwned + Send + 'static>(
+        &self,
+        pending: Pending,
+        limit: Duration,
+        failed: &AtomicBool,
     ) -> Result<R, MeasureError> {
         let (answer, answered) = sync_channel(1);
         // Not a scoped thread: after a stop it may have to be left to its limit.
@@ -354,7 +428,15 @@ impl Ends {
         loop {
             match answered.recv_timeout(LOOK_UP) {
                 Ok(_) if self.stop.stopped() => return Err(MeasureError::Stopped),
-                Ok(answer) => return Ok(answer?),
+                Ok(Ok(answer)) => return Ok(answer),
+                Ok(Err(error)) => {
+                    failed.store(true, Ordering::SeqCst);
+                    return Err(error.into());
+                }
+                Err(RecvTimeoutError::Timeout) if failed.load(Ordering::SeqCst) => {
+                    self.stop_machines();
+                    return Err(MeasureError::Stopped);
+                }
                 Err(RecvTimeoutError::Timeout) if self.stop.stopped() => {
                     if stopped_at.get_or_insert_with(Instant::now).elapsed() > STOP_WITHIN {
                         return Err(MeasureError::Stopped);

@@ -47,6 +47,16 @@ pub enum MeasureError {
         /// Interface.
         interface: String,
     },
+    /// The interface was there at the beginning, and is not any more.
+    #[error(
+        "{interface} on {machine} has gone since the measurement began: renamed or deleted; what was measured meanwhile counts for nothing; run the command again with the interface there is now"
+    )]
+    InterfaceGone {
+        /// Machine.
+        machine: String,
+        /// Interface.
+        interface: String,
+    },
     /// The device could not be asked for its peers.
     #[error(
         "the peers of {interface} on {machine} could not be read: {because}; run as root there"

@@ -249,6 +249,7 @@ impl Ends {
         );
         let (before, done, after) = done?;
         served.map_err(|error| refused(WHAT, error))?;
+        self.still_there(&after)?;
         let (here, far) = deltas(&before, &after);
         Ok(ExchangeSample {
             via,
@@ -259,7 +260,7 @@ impl Ends {
             request: plan.request,
             response: plan.response,
             seconds: done.seconds,
-            per_second: if done.seconds > 0.0 {
+            per_second: if done.seconds > 1e-6 {
                 done.completed as f64 / done.seconds
             } else {
                 0.0

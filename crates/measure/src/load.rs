@@ -123,6 +123,7 @@ impl Ends {
         // In any case, so that no server stays behind a client that failed.
         let server = server.finish(self);
         let (before, outcome, after) = ran?;
+        self.still_there(&after)?;
         let server = server?;
         let server_report = server.as_ref().map(|server| &server.report);
         self.check_ran(load, &run, &outcome, server_report)?;
@@ -300,8 +301,10 @@ impl Ends {
             Direction::Download => (here, &self.interface),
             Direction::Upload => (far?, self.far_interface.as_ref()?),
         };
-        // A link without any movement has no row; outside the tunnel other traffic shares the link.
-        (load.via == Via::Tunnel)
+        // A link without any movement has no row, and one that was made anew meanwhile has none that can be believed;
+        // outside the tunnel other traffic shares the link.
+        let known = !delta.unreliable.contains(&format!("links.{interface}"));
+        (load.via == Via::Tunnel && known)
             .then(|| delta.links.get(interface).map_or(0, |link| link.rx_bytes))
     }
 }

@@ -40,11 +40,9 @@ impl Ends {
         let receiving = way
             .receiver
             .start(SEGMENTATION_RECEIVE, &end(&way.receives))?;
-        let sent: TrainsSent = self
-            .call(way.sender, SEGMENTATION_SEND, &end(&way.sends), WITHIN)
-            .map_err(|error| refused(WHAT, error))?;
-        let arrived: TrainsArrived = self
-            .wait(receiving, WITHIN)
+        let sending = way.sender.start(SEGMENTATION_SEND, &end(&way.sends))?;
+        let (sent, arrived): (TrainsSent, TrainsArrived) = self
+            .wait_for_both(sending, receiving, WITHIN)
             .map_err(|error| refused(WHAT, error))?;
         if !sent.heard || !arrived.heard {
             return Err(self.unheard(WHAT, &way));

@@ -33,6 +33,17 @@ impl Ends {
         seconds: f64,
         port: Option<u16>,
     ) -> Result<SequenceProbe, MeasureError> {
+        self.sequence(via, direction, (rate, payload, seconds), port)
+            .map_err(|error| self.or_gone(error))
+    }
+
+    fn sequence(
+        &self,
+        via: Via,
+        direction: Direction,
+        (rate, payload, seconds): (f64, u32, f64),
+        port: Option<u16>,
+    ) -> Result<SequenceProbe, MeasureError> {
         let way = self.datagram_way(WHAT, via, direction, port)?;
         let end = |origin: &Origin| SequenceEnd {
             token: way.token,
@@ -43,11 +54,9 @@ impl Ends {
         };
         let limit = Duration::from_secs_f64(seconds.clamp(0.0, 600.0)) + ANSWER_WITHIN;
         let receiving = way.receiver.start(SEQUENCE_RECEIVE, &end(&way.receives))?;
-        let sent: Sent = self
-            .call(way.sender, SEQUENCE_SEND, &end(&way.sends), limit)
-            .map_err(|error| refused(WHAT, error))?;
-        let arrived: Arrived = self
-            .wait(receiving, limit)
+        let sending = way.sender.start(SEQUENCE_SEND, &end(&way.sends))?;
+        let (sent, arrived): (Sent, Arrived) = self
+            .wait_for_both(sending, receiving, limit)
             .map_err(|error| refused(WHAT, error))?;
         if !sent.heard || !arrived.heard {
             return Err(self.unheard(WHAT, &way));
@@ -68,7 +77,9 @@ impl Ends {
             reordered: arrived.reordered,
             reorder_extent: arrived.extent,
             longest_gap: arrived.longest_gap.max(missing_at_the_end),
-            gaps: arrived.gaps + u64::from(missing_at_the_end > 0),
+            gaps: arrived
+                .gaps
+                .saturating_add(u64::from(missing_at_the_end > 0)),
             send_refused: sent.refused,
             receiver_dropped: arrived.dropped,
         })
@@ -161,7 +172,8 @@ pub(crate) fn refused(what: &'static str, error: MeasureError) -> MeasureError {
 }
 
 fn rate_of(datagrams: u64, payload: u32, seconds: f64) -> f64 {
-    if seconds > 0.0 {
+    // Shorter than any clock tells: there is no rate of it.
+    if seconds > 1e-6 {
         datagrams as f64 * f64::from(payload) * 8.0 / seconds
     } else {
         0.0

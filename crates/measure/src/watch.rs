@@ -3,17 +3,16 @@
 use std::time::{Duration, Instant};
 
 use wirespeed_facts::{ConnectionsWanted, Facts, Scope};
-use wirespeed_reach::ReachError;
 
 use crate::operations::PASSIVE;
 use crate::passive::{PassivePlan, SECONDS_AT_MOST};
 use crate::sequence_probe::refused;
-use crate::{Ends, MeasureError, PassiveWatch, Progress, Watched};
+use crate::{Ends, MeasureError, PassiveWatch, Progress};
 
 /// What a machine may take beyond the watch itself: a few readings, on a machine that is busy.
 const ANSWER_WITHIN: Duration = Duration::from_secs(10);
 /// How often progress is told.
-const TELL_EVERY: Duration = Duration::from_millis(250);
+const TELL_EVERY: Duration = Duration::from_millis(100);
 const WHAT: &str = "what flows by itself";
 
 impl Ends {
@@ -46,27 +45,24 @@ impl Ends {
             .here
             .start(PASSIVE, &plan(&self.here_facts, &self.interface))?;
         let begun = Instant::now();
-        std::thread::scope(|scope| {
-            let here = scope.spawn(move || self.wait::<Watched>(here, limit));
-            while !here.is_finished() {
+        let (here, far) = std::thread::scope(|scope| {
+            let waiting = scope.spawn(move || match far {
+                Some(far) => self
+                    .wait_for_both(here, far, limit)
+                    .map(|(here, far)| (here, Some(far))),
+                None => self.wait(here, limit).map(|here| (here, None)),
+            });
+            while !waiting.is_finished() {
                 let gone = begun.elapsed().as_secs_f64();
                 let done = (gone / seconds).clamp(0.0, 1.0);
                 progress.step("watching", done, (seconds - gone).max(0.0));
-                std::thread::park_timeout(TELL_EVERY.min(limit));
+                std::thread::sleep(TELL_EVERY);
             }
-            let here = here.join().unwrap_or_else(|_| {
-                Err(MeasureError::Reach(ReachError::Operation {
-                    machine: self.here.name().to_owned(),
-                    operation: PASSIVE.to_owned(),
-                    message: "the wait for it panicked".to_owned(),
-                }))
-            });
-            let far = far.map(|pending| self.wait(pending, limit)).transpose();
-            Ok(PassiveWatch {
-                here: here.map_err(|error| refused(WHAT, error))?,
-                far: far.map_err(|error| refused(WHAT, error))?,
-            })
+            waiting.join().unwrap_or(Err(MeasureError::Stopped))
         })
+        .map_err(|error| refused(WHAT, error))?;
+        self.still_there(&self.counters()?)?;
+        Ok(PassiveWatch { here, far })
     }
 }
 
