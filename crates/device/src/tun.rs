@@ -264,7 +264,9 @@ impl Queue {
 
     #[cold]
     fn write_in_pieces(&self, parts: &[IoSlice<'_>], refused: Errno) -> io::Result<()> {
-        let Some(offload) = super_packet(parts) else {
+        let offload = super_packet(parts);
+        // An interface that is down may be up again for the pieces, and then the offload would have the blame.
+        let Some(offload) = offload.filter(|_| !is_down(&refused.into())) else {
             return Err(refused.into());
         };
         let bytes = parts.iter().flat_map(|part| &part[..]).copied();

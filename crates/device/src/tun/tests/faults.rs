@@ -5,6 +5,8 @@ use std::net::UdpSocket;
 use std::sync::Arc;
 use std::time::Duration;
 
+use rustix::io::Errno;
+
 use super::world::{Namespace, possible, read_one};
 use crate::offloads::{Offload, OffloadState, Offloads};
 use crate::split::packets::{Recipe, payload};
@@ -87,6 +89,9 @@ fn an_interface_that_is_down_is_no_reason_to_give_up() {
         queue.write(&parts).unwrap();
         queue.write(&[IoSlice::new(&frame)]).unwrap();
     }
+    // It comes up between the super-packet and its pieces.
+    let late = queue.write_in_pieces(&[IoSlice::new(&frame)], Errno::IO);
+    assert!(is_down(&late.unwrap_err()));
     assert_eq!(offloads.errors(Offload::TunUso), 0);
 }
 
