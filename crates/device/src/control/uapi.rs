@@ -12,7 +12,7 @@
 //! - An endpoint whose scope is no interface's name is refused, and a v4-mapped endpoint is shown as the IPv4 address it is.
 //! - A line or a request that is too long is answered `errno=-7` (`E2BIG`), and one that doesn't come in time `errno=-110`
 //!   (`ETIMEDOUT`), and the connection is closed.
-//! - Peers are listed in the order of their keys.
+//! - Peers are listed in the order they were added, as by the kernel.
 
 use std::io::{self, Read, Write};
 use std::sync::Mutex;
