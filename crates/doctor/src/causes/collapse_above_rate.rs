@@ -44,6 +44,10 @@ pub(super) const CHECK: Check = Check {
 const LOSSY: f64 = 0.02;
 /// … and the goodput varies by so much from one tenth of a second to the next and from load to load.
 const UNSTEADY: f64 = 0.3;
+/// Shorter intervals tell of a burst that waited somewhere, seconds.
+const SHORTEST_INTERVAL: f64 = 0.09;
+/// No cap beyond so many times the mean is worth a try.
+const MOST_ABOVE_MEAN: f64 = 4.0;
 /// A cap must give so many times what no cap gave …
 const BETTER: f64 = 1.15;
 /// … or at least this share of it, while it varies half as much.
@@ -83,8 +87,22 @@ fn sweep(evidence: &Evidence, direction: Direction) -> Option<&RateSweep> {
 }
 
 fn wants(evidence: &Evidence, direction: Direction) -> Option<Probe> {
-    let peak = road::road_rate(evidence, direction)?;
+    let peak = peak(evidence, direction)?;
     undecided(evidence, direction).then_some(Probe::Sweep { direction, peak })
+}
+
+/// The most that any tenth of a second carried, outside or through the tunnel: what collapses carries more for a moment
+/// than on the whole.
+fn peak(evidence: &Evidence, direction: Direction) -> Option<f64> {
+    let mean = road::road_rate(evidence, direction)?;
+    let most = [Via::Bare, Via::Tunnel]
+        .into_iter()
+        .flat_map(|via| evidence.samples(direction, via))
+        .flat_map(|sample| &sample.intervals)
+        .filter(|interval| interval.seconds >= SHORTEST_INTERVAL)
+        .map(|interval| interval.rate)
+        .fold(mean, f64::max);
+    Some(most.min(MOST_ABOVE_MEAN * mean))
 }
 
 /// Suspected, and no cap was tried yet. Loss that comes with the rate alone is no reason to try another congestion control
@@ -364,6 +382,7 @@ mod tests {
     #[test]
     fn a_sweep_is_asked_for_where_the_goodput_swings_and_nothing_explains_it() {
         let mut evidence = swinging();
+        // The 80 Mbit/s of a moment are less than the road's mean.
         let peak = 100e6;
         assert_eq!(
             wants(&evidence, Direction::Upload),
