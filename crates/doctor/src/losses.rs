@@ -69,6 +69,11 @@ pub(crate) fn too_many(
     more_than_one_in(TOLERATED_ONE_IN, period, lost, of)
 }
 
+/// Are so many lost packets of so many too many?
+pub(crate) fn are_many(lost: u64, of: u64) -> bool {
+    lost > TOLERATED.max(of / TOLERATED_ONE_IN)
+}
+
 /// As [`too_many`], with another share that is tolerated.
 pub(crate) fn more_than_one_in(
     tolerated_one_in: u64,

@@ -3,17 +3,21 @@
 //! Known from `/proc/net/softnet_stat`, column 2, which is the whole kernel's, together with `rx_dropped` of a link on the
 //! tunnel's way: `enqueue_to_backlog` counts both for the same packet (`net/core/dev.c`). Only links whose packets go
 //! through the backlog can have it: veth, loopback, and whatever RPS hands to another core.
+//!
+//! The link may be in another namespace of the same kernel: a container's packets pass the host's. Then the core's count
+//! tells alone, and it has to follow the segments that were sent again, load by load.
 
 use serde_json::json;
 use wirespeed_facts::CountersDelta;
-use wirespeed_measure::Direction;
+use wirespeed_measure::{Direction, Via};
 use wirespeed_settings::{Setting, shell_word};
 
+use super::cpu_saturated::{machine_name, machines};
 use super::{names_host, same_direction};
 use crate::cards::sum;
 use crate::finding::{Check, Found, Outcome, command, line, rates_line, remedy_of};
 use crate::losses::{self, Losses, Period, on_the_way, sysctl};
-use crate::view::{ENDS, only, word};
+use crate::view::{DIRECTIONS, ENDS, moved, only, word};
 use crate::{Change, End, Evidence, EvidenceLine, Finding, Goal, Refusal, Remedy};
 
 pub(super) const CODE: &str = "backlog-overflow";
@@ -31,12 +35,27 @@ const STOCK: u64 = 1000;
 /// More is no remedy: at 1 Gbit/s this holds more than half a second.
 const MOST: u64 = 1 << 16;
 
+/// Loads whose drops and segments sent again must agree, at least.
+const FEWEST_ALIKE: usize = 3;
+/// Share of the loads in which they do.
+const MOSTLY: f64 = 0.8;
+/// Segments sent again for each packet dropped: a lost acknowledgement costs none, a lost segment may take two attempts.
+const ALIKE: std::ops::RangeInclusive<f64> = 0.5..=3.0;
+
 fn run(evidence: &Evidence) -> Outcome {
+    let mut found: Vec<Found> = ENDS
+        .into_iter()
+        .filter_map(|end| found(evidence, end))
+        .collect();
+    if found.is_empty() {
+        found.extend(
+            machines(evidence)
+                .into_iter()
+                .filter_map(|end| found_elsewhere(evidence, end)),
+        );
+    }
     Outcome {
-        found: ENDS
-            .into_iter()
-            .filter_map(|end| found(evidence, end))
-            .collect(),
+        found,
         ..Outcome::default()
     }
 }
@@ -46,7 +65,87 @@ pub(super) fn in_direction(evidence: &Evidence, direction: Direction) -> bool {
     ENDS.into_iter().any(|end| {
         losses::periods(evidence, end).iter().any(|period| {
             period.direction == Some(direction) && lost(evidence, end, period).is_some()
+        }) || elsewhere(evidence, end, direction).is_some()
+    })
+}
+
+/// Drops of the cores that none of this namespace's links tells of, and the segments sent again meanwhile.
+struct Elsewhere {
+    direction: Direction,
+    dropped: u64,
+    again: u64,
+    loads: usize,
+}
+
+fn elsewhere(evidence: &Evidence, end: End, direction: Direction) -> Option<Elsewhere> {
+    let mut sums = Elsewhere {
+        direction,
+        dropped: 0,
+        again: 0,
+        loads: 0,
+    };
+    let mut alike = 0;
+    let mut packets: u64 = 0;
+    for sample in evidence.samples(direction, Via::Tunnel) {
+        let reading = moved(sample, end)?;
+        let again = sample.retransmits_with_warm_up.or(sample.retransmits)?;
+        let dropped = of_cores(reading);
+        let tunnel = reading.links.get(&evidence.tunnel(end)?.name)?;
+        packets = packets
+            .saturating_add(tunnel.rx_packets)
+            .saturating_add(tunnel.tx_packets);
+        sums.loads += 1;
+        sums.dropped = sums.dropped.saturating_add(dropped);
+        sums.again = sums.again.saturating_add(again);
+        alike += usize::from(dropped > 0 && ALIKE.contains(&(again as f64 / dropped as f64)));
+    }
+    let fits = alike >= FEWEST_ALIKE
+        && alike as f64 >= MOSTLY * sums.loads as f64
+        && losses::are_many(sums.dropped, packets);
+    fits.then_some(sums)
+}
+
+fn found_elsewhere(evidence: &Evidence, end: End) -> Option<Found> {
+    let hits: Vec<Elsewhere> = DIRECTIONS
+        .into_iter()
+        .filter_map(|direction| elsewhere(evidence, end, direction))
+        .collect();
+    let first = hits.first()?;
+    let directions: Vec<Direction> = hits.iter().map(|hit| hit.direction).collect();
+    let now = evidence.facts(end).and_then(|facts| sysctl(facts, SYSCTL));
+    let mut lines: Vec<EvidenceLine> = hits
+        .iter()
+        .map(|hit| {
+            line(
+                format!(
+                    "/proc/net/softnet_stat, {}: dropped by all cores (column 2), and segments sent again through the tunnel",
+                    word(hit.direction)
+                ),
+                machine_name(evidence, end),
+                hit.dropped,
+                hit.again,
+                "packets",
+            )
         })
+        .collect();
+    lines.extend(
+        directions
+            .iter()
+            .filter_map(|direction| rates_line(evidence, *direction)),
+    );
+    Some(Found {
+        severity: losses::severity(evidence, &directions),
+        confidence: 0.65,
+        effect: evidence.worst_lost_share(&directions),
+        host: machine_name(evidence, end),
+        direction: only(&directions),
+        evidence: lines,
+        because: format!(
+            "{} packets found the receive backlog of a core of this kernel full and were dropped, none of them at a link of this network namespace; in each of {} loads about as many segments had to be sent again.",
+            first.dropped, first.loads
+        ),
+        remedies: longer(evidence, end, now).into_iter().collect(),
+        refused: refused(evidence, end, now),
     })
 }
 
@@ -352,6 +451,39 @@ mod tests {
         assert!(finding.because.starts_with("1500 packets"));
         assert!(finding.evidence[0].r#where.ends_with("core 2"));
         assert!(finding.refused[0].why.contains("before any socket"));
+    }
+
+    #[test]
+    fn drops_in_another_namespace_count_where_as_much_is_sent_again() {
+        let with = |dropped: u64, again: u64| {
+            let mut evidence = overflowing(dropped, 0);
+            each_sample(&mut evidence, Direction::Upload, Via::Tunnel, |sample| {
+                sample.retransmits = Some(again);
+            });
+            evidence
+        };
+        nothing(&with(500, 100));
+        nothing(&with(500, 2000));
+        nothing(&with(4, 4));
+        let finding = only_finding(&with(500, 400), CODE);
+        assert!(finding.because.contains("none of them at a link of this"));
+        assert!(finding.confidence < 0.7);
+        // In one load of five it does not agree; in two of five it is chance.
+        let mut evidence = with(500, 400);
+        let mut left = 1;
+        let mut disagree = |evidence: &mut Evidence, samples| {
+            left = samples;
+            for sample in &mut evidence.comparisons[0].samples {
+                if sample.load.via == Via::Tunnel && left > 0 {
+                    left -= 1;
+                    sample.retransmits = Some(0);
+                }
+            }
+        };
+        disagree(&mut evidence, 1);
+        only_finding(&evidence, CODE);
+        disagree(&mut evidence, 2);
+        nothing(&evidence);
     }
 
     #[test]
