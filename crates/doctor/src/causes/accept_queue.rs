@@ -8,7 +8,7 @@ use wirespeed_facts::TcpListener;
 use wirespeed_measure::{ExchangeSample, Via};
 use wirespeed_settings::Setting;
 
-use crate::finding::{Check, Found, Outcome, line, milliseconds, percent, remedy_of};
+use crate::finding::{Check, Found, Outcome, line, milliseconds, remedy_of};
 use crate::readings::{counted, readings};
 use crate::view::ENDS;
 use crate::{Change, End, Evidence, EvidenceLine, Goal, Refusal, Remedy, Severity};

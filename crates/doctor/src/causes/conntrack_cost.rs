@@ -95,7 +95,7 @@ fn found(evidence: &Evidence, end: End, hits: &[(Direction, f64)]) -> Option<Fou
     for (direction, share) in hits {
         lines.push(line(
             format!(
-                "part of the busy time, reckoned with 0.3 µs for each packet that is followed, {}",
+                "part of the busy time (without other processes), reckoned with 0.3 µs for each packet that is followed, {}",
                 word(*direction)
             ),
             &place,
@@ -118,7 +118,7 @@ fn found(evidence: &Evidence, end: End, hits: &[(Direction, f64)]) -> Option<Fou
         direction: only(&directions),
         evidence: lines,
         because: format!(
-            "{} follows {} connections, which takes about {} of the time its cores are busy with the tunnel, and it has no time to spare.",
+            "{} follows {} connections, which takes about {} of the time its cores work for the tunnel, and there is no time to spare.",
             evidence.name(end),
             table.entries,
             percent(worst)

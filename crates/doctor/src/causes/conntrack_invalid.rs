@@ -1,7 +1,7 @@
 //! `conntrack-invalid`: connection tracking takes packets that come late for strangers, and a rule drops them.
 //!
 //! A TCP segment outside the window that connection tracking has followed is `INVALID`. On a road that reorders, that is a
-//! late one, not a forged one.
+//! late one, not a forged one. Linux 6.1 lets late ones pass; what is invalid there has other reasons.
 
 use serde_json::json;
 use wirespeed_facts::CountersDelta;
@@ -9,6 +9,7 @@ use wirespeed_measure::{Direction, Via};
 use wirespeed_settings::Setting;
 
 use crate::finding::{Check, Found, Outcome, line, rates_line, remedy_of};
+use crate::versions::Kernel;
 use crate::view::{DIRECTIONS, ENDS, moved, only, word};
 use crate::{Change, End, Evidence, Goal, Remedy, Severity};
 
@@ -100,6 +101,9 @@ fn hit(evidence: &Evidence, end: End, direction: Direction) -> Option<Hit> {
 fn found(evidence: &Evidence, end: End, hits: &[Hit]) -> Option<Found> {
     let first = hits.first()?;
     let facts = evidence.facts(end)?;
+    if Kernel::of(&facts.host).is_some_and(|kernel| kernel.at_least(6, 1)) {
+        return None;
+    }
     let sysctl = |name: &str| facts.sysctls.get(name).and_then(|value| value.value());
     // Then only packets that make no sense at all are invalid.
     if sysctl(LIBERAL).is_some_and(|value| value != "0") {
@@ -151,6 +155,13 @@ fn found(evidence: &Evidence, end: End, hits: &[Hit]) -> Option<Found> {
         lines.extend(rates_line(evidence, hit.direction));
     }
     lines.push(line(LIBERAL, place, (), sysctl(LIBERAL).cloned(), ""));
+    lines.push(line(
+        "kernel (`uname -r`); from 6.1 on late segments are not invalid",
+        place,
+        "6.1",
+        facts.host.kernel.clone(),
+        "",
+    ));
     Some(Found {
         severity: if hurt {
             Severity::Warning
@@ -228,6 +239,7 @@ mod tests {
         let mut evidence = healthy();
         set_ratio(&mut evidence, Direction::Upload, ratio);
         let facts = facts_of(&mut evidence, End::Far);
+        facts.host.kernel = "5.10.0-30-amd64".to_owned();
         for (name, value) in [(LIBERAL, liberal), (IGNORE_RST, "0")] {
             facts
                 .sysctls
@@ -282,5 +294,8 @@ mod tests {
         nothing(&invalid(50, 0, true, "0", 0.85));
         nothing(&invalid(50, 100, false, "0", 0.85));
         nothing(&invalid(50, 100, true, "1", 0.85));
+        let mut newer = invalid(50, 100, true, "0", 0.85);
+        facts_of(&mut newer, End::Far).host.kernel = "6.1.0-21-amd64".to_owned();
+        nothing(&newer);
     }
 }

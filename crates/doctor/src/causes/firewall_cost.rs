@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use wirespeed_facts::{CoreTime, CountersDelta, TunnelFilter};
+use wirespeed_facts::{CoreTime, CountersDelta, Implementation, TunnelFilter};
 use wirespeed_measure::{Direction, Via};
 
 use super::{cpu_saturated, names_host, one_core_bound, starves};
@@ -102,9 +102,15 @@ pub(super) fn filter(evidence: &Evidence, end: End) -> Option<&TunnelFilter> {
     firewall.tunnels.get(&tunnel.name)
 }
 
-/// Rules on one way, all hooks together.
+/// Rules on one way, all hooks together; a packet is either forwarded or this machine's own.
 fn rules(way: &BTreeMap<String, usize>) -> usize {
-    way.values().fold(0, |sum, one| sum.saturating_add(*one))
+    let either = ["forward", "input", "output"];
+    let of = |hook: &str| way.get(hook).copied().unwrap_or_default();
+    way.iter()
+        .filter(|(hook, _)| !either.contains(&hook.as_str()))
+        .map(|(_, count)| *count)
+        .chain(either.map(of).into_iter().max())
+        .fold(0, usize::saturating_add)
 }
 
 /// Packets of the tunnel that passed the hooks of an end, as its firewall saw them.
@@ -117,7 +123,7 @@ pub(super) struct Passed {
     pub(super) inner_in: u64,
     /// Those that went into it.
     pub(super) inner_out: u64,
-    /// Seconds the cores were busy meanwhile.
+    /// Seconds the cores were busy meanwhile, without what other processes took.
     pub(super) busy: f64,
 }
 
@@ -128,6 +134,7 @@ pub(super) fn passed(evidence: &Evidence, end: End, delta: &CountersDelta) -> Op
         .iter()
         .map(|core: &CoreTime| core.user + core.system + core.irq + core.softirq)
         .sum();
+    let busy = busy - of_others(evidence, delta);
     let link = delta.links.get(&evidence.tunnel(end)?.name)?;
     let ip = |name: &str| {
         ["Ip", "Ip6"]
@@ -151,6 +158,26 @@ pub(super) fn passed(evidence: &Evidence, end: End, delta: &CountersDelta) -> Op
         inner_out: link.tx_packets,
         busy,
     })
+}
+
+/// Seconds that processes took which have nothing to do with the tunnel, among the busiest ones.
+fn of_others(evidence: &Evidence, delta: &CountersDelta) -> f64 {
+    const OURS: [&str; 5] = ["iperf3", "wirespeed", "ksoftirqd", "kworker", "napi"];
+    let daemons: Vec<String> = ENDS
+        .into_iter()
+        .filter_map(|end| match &evidence.tunnel(end)?.implementation {
+            Implementation::Userspace { pid, .. } => pid.map(|pid| pid.to_string()),
+            Implementation::Kernel => None,
+        })
+        .collect();
+    delta
+        .processes
+        .iter()
+        .filter(|(pid, process)| {
+            !daemons.contains(pid) && !OURS.iter().any(|ours| process.program.starts_with(ours))
+        })
+        .map(|(_, process)| process.cpu)
+        .sum()
 }
 
 /// Share of the busy time that comparing packets with rules took.
@@ -195,7 +222,7 @@ fn found(evidence: &Evidence, end: End, hits: &[Hit]) -> Option<Found> {
     for hit in hits {
         lines.push(line(
             format!(
-                "their part of the busy time, reckoned with 10 ns a rule, {}",
+                "their part of the busy time (without other processes), reckoned with 10 ns a rule, {}",
                 word(hit.direction)
             ),
             &place,
@@ -222,7 +249,7 @@ fn found(evidence: &Evidence, end: End, hits: &[Hit]) -> Option<Found> {
         direction: only(&directions),
         evidence: lines,
         because: format!(
-            "Packets of the tunnel are compared with up to {most} rules on {}, which takes about {} of the time its cores are busy, and it has no time to spare.",
+            "Packets of the tunnel are compared with up to {most} rules on {}, which takes about {} of the time its cores work for it, and there is no time to spare.",
             evidence.name(end),
             percent(worst.share)
         ),
@@ -272,7 +299,7 @@ fn remedies(evidence: &Evidence, end: End, filter: &TunnelFilter) -> Vec<Remedy>
 
 #[cfg(test)]
 mod tests {
-    use wirespeed_facts::{Firewall, Known};
+    use wirespeed_facts::{Firewall, Known, ProcessTime};
 
     use super::*;
     use crate::judge;
@@ -339,8 +366,39 @@ mod tests {
     }
 
     #[test]
+    fn the_time_of_other_work_does_not_hide_them() {
+        let mut evidence = with_rules(210, 1.0, 0.5);
+        assert_eq!(finding(&evidence), None);
+        each_sample(&mut evidence, Direction::Upload, Via::Tunnel, |sample| {
+            at(sample, End::Far).processes.insert(
+                "7".to_owned(),
+                ProcessTime {
+                    program: "rustc".to_owned(),
+                    cpu: 2.0,
+                },
+            );
+        });
+        assert_eq!(finding(&evidence).unwrap().severity, Severity::Info);
+    }
+
+    #[test]
     fn rules_that_slow_the_bare_path_as_well_are_found_all_the_same() {
         only_finding(&with_rules(1000, 1.0, 0.95), CODE);
+    }
+
+    #[test]
+    fn a_packet_is_forwarded_or_ours() {
+        let way = |hooks: &[(&str, usize)]| {
+            rules(
+                &hooks
+                    .iter()
+                    .map(|(hook, count)| ((*hook).to_owned(), *count))
+                    .collect(),
+            )
+        };
+        assert_eq!(way(&[("prerouting", 3), ("input", 5), ("forward", 9)]), 12);
+        assert_eq!(way(&[("output", 5), ("postrouting", 1)]), 6);
+        assert_eq!(way(&[]), 0);
     }
 
     #[test]

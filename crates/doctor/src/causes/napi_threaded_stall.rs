@@ -25,6 +25,8 @@ pub(super) const CHECK: Check = Check::new(
 const FEWEST_ARRIVED: u64 = 50;
 /// Loads in which nothing came out of the tunnel.
 const FEWEST_LOADS: usize = 2;
+/// Seconds after which a session is over (`REJECT_AFTER_TIME`).
+const SESSION: f64 = 180.0;
 /// Id of the fault in the table of kernels.
 const FAULT: &str = "threaded-napi-stall";
 
@@ -67,6 +69,13 @@ fn found(evidence: &Evidence, end: End) -> Option<Found> {
             .filter_map(|name| delta.protocols.get(*name))
             .fold(0_u64, |sum, one| sum.saturating_add(*one))
     };
+    // Packets with a source outside allowed IPs arrive and count for no peer either.
+    let not_allowed = |delta: &&CountersDelta| {
+        delta
+            .links
+            .get(&tunnel.name)
+            .is_some_and(|link| link.rx_errors > 0 || link.rx_frame_errors > 0)
+    };
     let reset = |delta: &&CountersDelta| {
         delta
             .unreliable
@@ -79,7 +88,16 @@ fn found(evidence: &Evidence, end: End) -> Option<Found> {
             .fold(0_u64, |sum, delta| sum.saturating_add(count(delta)))
     };
     let (came, out) = (sum(&arrived), sum(&received));
-    if loads.len() < FEWEST_LOADS || came < FEWEST_ARRIVED || out > 0 || loads.iter().any(reset) {
+    // Handshakes are not queued behind the peer's packets: they go on, and tell this from a road that lets nothing pass,
+    // on which the datagrams that arrive are somebody else's.
+    let speaks = peer.handshake_age.is_some_and(|age| age < SESSION);
+    if loads.len() < FEWEST_LOADS
+        || came < FEWEST_ARRIVED
+        || out > 0
+        || !speaks
+        || loads.iter().any(not_allowed)
+        || loads.iter().any(reset)
+    {
         return None;
     }
     let host = &evidence.facts(end)?.host;
@@ -91,6 +109,13 @@ fn found(evidence: &Evidence, end: End) -> Option<Found> {
     let place = evidence.interface_at(end);
     let mut lines = vec![
         line("/sys/class/net/NAME/threaded", &place, (), 1, ""),
+        line(
+            "age of the last handshake",
+            &place,
+            SESSION,
+            peer.handshake_age,
+            "s",
+        ),
         line(
             "Udp InDatagrams while the loads stalled, against bytes received from the peer",
             &place,
@@ -243,6 +268,21 @@ mod tests {
         assert!(found_in(&judge(&stalled("6.1.150", 5, 0))));
         assert!(!found_in(&judge(&stalled("6.1.150", 4, 0))));
         assert!(!found_in(&judge(&stalled("6.1.150", 40, 32))));
+    }
+
+    #[test]
+    fn a_dead_session_or_sources_not_allowed_are_something_else() {
+        let mut dead = stalled("6.1.150", 40, 0);
+        if let Known::Value(peers) = &mut tunnel_of(&mut dead, End::Far).peers {
+            peers[0].handshake_age = Some(180.0);
+        }
+        assert!(!found_in(&judge(&dead)));
+        let mut refused = stalled("6.1.150", 40, 0);
+        each_sample(&mut refused, Direction::Upload, Via::Tunnel, |sample| {
+            let link = at(sample, End::Far).links.get_mut("wg1").unwrap();
+            link.rx_frame_errors = 1;
+        });
+        assert!(!found_in(&judge(&refused)));
     }
 
     #[test]
