@@ -4,9 +4,10 @@ use super::starves;
 use crate::cores::{self, Cores};
 use crate::device;
 use crate::finding::{Check, Found, Outcome, line, percent, rates_line};
-use crate::view::{DIRECTIONS, ENDS, only, word};
+use crate::view::{DIRECTIONS, ENDS, median, moved, only, word};
 use crate::{End, Evidence, Goal, Remedy, Severity, watched};
-use wirespeed_measure::Direction;
+use wirespeed_facts::{CountersDelta, Implementation};
+use wirespeed_measure::{Direction, Via};
 
 pub(super) const CODE: &str = "cpu-saturated";
 
@@ -22,6 +23,10 @@ const SATURATED: f64 = 0.9;
 const NEARLY_SATURATED: f64 = 0.8;
 /// … this one while many connections fill the gaps, a machine is saturated too.
 const SATURATED_BY_MANY: f64 = 0.93;
+/// Cores that a daemon gets in any case where it wants more, with six others to each core.
+const FAIR_SHARE: f64 = 0.15;
+/// Share of softirqs, mean over the cores, from which the kernel's work for packets may be what fills them.
+const KERNELS_WORK: f64 = 0.2;
 /// A tunnel that carries this share of bare for sure is not held back.
 pub(super) const HEALTHY_RATIO: f64 = 0.9;
 
@@ -157,9 +162,44 @@ fn saturated(evidence: &Evidence, end: End, direction: Direction) -> Option<Core
     };
     let busy = cores.mean >= SATURATED || (cores.mean >= NEARLY_SATURATED && filled());
     let hit = busy
+        && (wants_more(evidence, end, direction) || kernels_work(&cores))
         && held_back(evidence, direction)
         && !super::one_core_bound::fits(evidence, end, direction);
     hit.then_some(cores)
+}
+
+fn kernels_work(cores: &Cores) -> bool {
+    let sum: f64 = cores.softirq.iter().sum();
+    sum >= KERNELS_WORK * cores.softirq.len() as f64
+}
+
+/// Does a daemon of the tunnel on this machine use as much processor time as one that is short of it would get? Otherwise
+/// others fill the processor, and the tunnel waits for something else. What is not known counts as yes.
+fn wants_more(evidence: &Evidence, end: End, direction: Direction) -> bool {
+    daemons(evidence, end)
+        .into_iter()
+        .any(|end| used_by_daemon(evidence, end, direction).is_none_or(|cores| cores >= FAIR_SHARE))
+}
+
+/// Cores that the daemon of an end used during the loads, at most; `None` where that is not known or there is no daemon.
+fn used_by_daemon(evidence: &Evidence, end: End, direction: Direction) -> Option<f64> {
+    let Implementation::Userspace { pid: Some(pid), .. } = evidence.tunnel(end)?.implementation
+    else {
+        return None;
+    };
+    let used = |delta: &CountersDelta| {
+        let all = &delta.processes;
+        let least = all.values().map(|process| process.cpu).reduce(f64::min)?;
+        // Only the busiest are listed: one that is not among them used no more than the last of them.
+        let own = all.get(&pid.to_string()).map_or(least, |own| own.cpu);
+        (delta.seconds > 0.0).then_some(own / delta.seconds)
+    };
+    median(
+        evidence
+            .samples(direction, Via::Tunnel)
+            .into_iter()
+            .filter_map(|sample| used(moved(sample, end)?)),
+    )
 }
 
 fn found(evidence: &Evidence, end: End, hits: &[(Direction, Cores)]) -> Option<Found> {
@@ -265,13 +305,13 @@ fn less_work(evidence: &Evidence, end: End) -> Remedy {
 
 #[cfg(test)]
 mod tests {
-    use wirespeed_facts::{Known, ProcessTime};
+    use wirespeed_facts::{Implementation, Known, ProcessTime};
     use wirespeed_measure::{Direction, Via};
 
     use super::CODE;
     use crate::testing::{
         at, core, each_sample, facts_of, forget_far, healthy, not_checked, nothing, only_finding,
-        sample, set_ratio,
+        sample, set_ratio, tunnel_of,
     };
     use crate::{End, Evidence, judge};
 
@@ -294,6 +334,39 @@ mod tests {
             ("server", Some(Direction::Upload))
         );
         assert!(finding.because.contains("wireguard-go"));
+    }
+
+    #[test]
+    fn a_daemon_that_hardly_works_is_not_short_of_a_processor_that_others_fill() {
+        let with = |daemons: f64| {
+            let mut evidence = busy(0.99, 0.5);
+            for end in [End::Here, End::Far] {
+                tunnel_of(&mut evidence, end).implementation = Implementation::Userspace {
+                    pid: Some(7),
+                    program: Some("wireguard-go".to_owned()),
+                    cpus_allowed: None,
+                };
+            }
+            each_sample(&mut evidence, Direction::Upload, Via::Tunnel, |sample| {
+                let moved = at(sample, End::Far);
+                let used = |program: &str, cores: f64| ProcessTime {
+                    program: program.to_owned(),
+                    cpu: cores * moved.seconds,
+                };
+                moved.processes = [
+                    ("7", used("wireguard-go", daemons)),
+                    ("8", used("rustc", 3.5)),
+                ]
+                .map(|(pid, used)| (pid.to_owned(), used))
+                .into();
+            });
+            judge(&evidence)
+                .findings
+                .iter()
+                .any(|finding| finding.code == CODE)
+        };
+        assert!(!with(0.1));
+        assert!(with(0.2));
     }
 
     #[test]
