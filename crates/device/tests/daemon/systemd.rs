@@ -5,7 +5,7 @@ use std::os::unix::net::UnixDatagram;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use super::support::{Namespace, PROGRAM, Running, content, skip, unique, wg};
+use super::support::{Namespace, PROGRAM, Running, content, run, skip, unique, wg};
 
 #[test]
 fn systemd_is_told_when_it_is_ready_and_when_it_ends() {
