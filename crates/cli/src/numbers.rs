@@ -66,6 +66,16 @@ pub(crate) fn streams(text: &str) -> Result<u32, String> {
     }
 }
 
+/// Connections at the same time: `1000`.
+pub(crate) fn connections(text: &str) -> Result<u32, String> {
+    match text.trim().parse() {
+        Ok(connections @ 1..=20_000) => Ok(connections),
+        _ => Err(format!(
+            "{text:?} is no number of connections between 1 and 20000"
+        )),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -94,5 +104,7 @@ mod tests {
     fn streams_are_bounded() {
         assert_eq!(streams("10"), Ok(10));
         assert!(streams("0").is_err() && streams("1000").is_err() && streams("a").is_err());
+        assert_eq!(connections("1000"), Ok(1000));
+        assert!(connections("0").is_err() && connections("20001").is_err());
     }
 }

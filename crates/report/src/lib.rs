@@ -7,6 +7,7 @@
 mod demo_text;
 pub mod diff;
 mod doctor_text;
+mod exchange_text;
 #[cfg(any(test, feature = "fuzzing"))]
 pub mod fuzzing;
 mod hops_text;

@@ -8,8 +8,8 @@ use wirespeed_doctor::{
 };
 use wirespeed_facts::{Facts, Known};
 use wirespeed_measure::{
-    Comparison, NotMeasured, PassiveWatch, PathMtu, RateSweep, RttSummary, Sample,
-    SegmentationProbe, SequenceProbe, TunnelSweep, Via,
+    Comparison, ExchangeComparison, NotMeasured, PassiveWatch, PathMtu, RateSweep, RttSummary,
+    Sample, SegmentationProbe, SequenceProbe, TunnelSweep, Via,
 };
 use wirespeed_tune::Outcome;
 
@@ -69,6 +69,9 @@ pub struct TestRecord {
     pub idle_rtt_tunnel: Known<RttSummary>,
     /// Bare against tunnel, one per direction, number of streams and protocol.
     pub comparisons: Vec<Comparison>,
+    /// Many short exchanges, bare against tunnel (`--connections`).
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub exchanges: Option<ExchangeComparison>,
     /// What was meant to be measured and was not.
     pub not_measured: Vec<NotMeasured>,
     /// The difference to the record of `--against`.
@@ -79,6 +82,8 @@ pub struct TestRecord {
 /// A tunnel that carries this share of the bare path is healthy over one hop ("WireGuard Performance Tuning",
 /// section Testing).
 const HEALTHY_RATIO: f64 = 0.9;
+/// Of thousands of exchanges one or the other may fail by chance; more than this share is no chance.
+const FAILING: f64 = 0.01;
 /// Fewer pairs than this prove nothing.
 const FEWEST_PAIRS: usize = 5;
 
@@ -104,6 +109,49 @@ impl TestRecord {
         } else {
             Verdict::Unmeasured
         }
+    }
+}
+
+impl TestRecord {
+    /// As [`TestRecord::verdict_on`], with short exchanges beside the comparisons or in their place. They have no share
+    /// that is healthy: a new connection costs round trips and CPU, and the road's figure grows with the machine. What is
+    /// a finding is that they fail through the tunnel and not outside.
+    pub fn verdict_with(
+        comparisons: &[Comparison],
+        exchanges: Option<&ExchangeComparison>,
+        not_measured: &[NotMeasured],
+    ) -> Verdict {
+        let bulk = Self::verdict_on(comparisons, not_measured);
+        let Some(exchanges) = exchanges else {
+            return bulk;
+        };
+        let short = verdict_on_exchanges(exchanges);
+        match (bulk, short) {
+            (Verdict::Findings, _) | (_, Verdict::Findings) => Verdict::Findings,
+            (Verdict::Healthy, short) => short,
+            (Verdict::Unmeasured, short) if comparisons.is_empty() && not_measured.is_empty() => {
+                short
+            }
+            (Verdict::Unmeasured, _) => Verdict::Unmeasured,
+        }
+    }
+}
+
+fn verdict_on_exchanges(exchanges: &ExchangeComparison) -> Verdict {
+    let of = |via| exchanges.samples.iter().filter(move |one| one.via == via);
+    let failing = |via| -> f64 {
+        let wanted: u64 = of(via).map(|one| one.wanted).sum();
+        let completed: u64 = of(via).map(|one| one.completed).sum();
+        wanted.saturating_sub(completed) as f64 / wanted.max(1) as f64
+    };
+    let (bare, tunnel) = (failing(Via::Bare), failing(Via::Tunnel));
+    let compared = exchanges.bare_unknown.is_none() && exchanges.ratio.is_some();
+    if compared && tunnel > FAILING && tunnel > 2.0 * bare {
+        Verdict::Findings
+    } else if compared && tunnel <= FAILING && of(Via::Tunnel).count() >= FEWEST_PAIRS {
+        Verdict::Healthy
+    } else {
+        Verdict::Unmeasured
     }
 }
 

@@ -3,6 +3,7 @@
 use wirespeed_doctor::{End, Verdict};
 
 use crate::diff::{Against, Change};
+use crate::exchange_text;
 use crate::look::{Look, clean, table};
 use crate::measured_text;
 use crate::record::TestRecord;
@@ -18,7 +19,8 @@ pub fn test(record: &TestRecord, look: &Look) -> String {
         Some(far) => format!("{} (to {})", record.interface, clean(&far.name)),
         None => record.interface.clone(),
     };
-    let carried = measured_text::carried(&record.comparisons);
+    let carried = measured_text::carried(&record.comparisons)
+        .or_else(|| exchange_text::carried(record.exchanges.as_ref()));
     let mut out = match (record.verdict, carried) {
         (Verdict::Healthy, Some(carried)) => look.hanging(
             &format!("{}  ", look.good("healthy")),
@@ -31,7 +33,8 @@ pub fn test(record: &TestRecord, look: &Look) -> String {
         }
         (_, Some(carried)) => {
             let text = format!("{tunnel}: {carried}.");
-            let comparable = record.comparisons.iter().any(|one| one.ratio.is_some());
+            let comparable = record.comparisons.iter().any(|one| one.ratio.is_some())
+                || record.exchanges.iter().any(|one| one.ratio.is_some());
             let word = if comparable {
                 "incomplete"
             } else {
@@ -52,6 +55,9 @@ pub fn test(record: &TestRecord, look: &Look) -> String {
             let lead = measured_text::title(comparison);
             out.push_str(&look.hanging("  note  ", 8, &clean(&format!("{lead}: {remark}"))));
         }
+    }
+    if let Some(exchanges) = &record.exchanges {
+        out.push_str(&exchange_text::exchanges(exchanges, look));
     }
     if !record.not_measured.is_empty() {
         out.push('\n');

@@ -6,8 +6,8 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use clap::{Args, ValueEnum};
 use wirespeed_doctor::{End, FarKind, Verdict};
 use wirespeed_measure::{
-    ComparePlan, Comparison, Direction, Ends, FarEnd, MeasureError, NotMeasured, Progress,
-    Protocol, Via,
+    ComparePlan, Comparison, Direction, Ends, ExchangeComparison, ExchangePlan, FarEnd,
+    MeasureError, NotMeasured, Progress, Protocol, Via,
 };
 use wirespeed_report::{MachineRecord, Schema, TestRecord, diff};
 
@@ -32,6 +32,7 @@ Examples:
   wirespeed test wg0 --far ssh://root@nas --quick
   wirespeed test wg0 --far ssh://root@nas --streams 1 --direction upload --output today.json
   wirespeed test wg0 --far ssh://root@nas --against yesterday.json
+  wirespeed test wg0 --far ssh://root@nas --connections 1000
   wirespeed test wg0 --far iperf3://nas.example.org")]
 pub(crate) struct Arguments {
     /// The WireGuard interface; may be left out when there is exactly one.
@@ -44,6 +45,11 @@ pub(crate) struct Arguments {
     /// Parallel connections; one comparison for each number [default: 1,10; with --quick 1].
     #[arg(long, value_name = "N,N…", value_delimiter = ',', value_parser = numbers::streams)]
     streams: Vec<u32>,
+
+    /// Many short exchanges instead, so many connections at the same time: connect, ask, be answered, close. With
+    /// `--streams`, beside the comparisons of bulk loads.
+    #[arg(long, value_name = "N", value_parser = numbers::connections)]
+    connections: Option<u32>,
 
     /// Transport of the load.
     #[arg(long, value_enum, default_value_t = Transport::Tcp, requires_if("udp", "rate"))]
@@ -141,6 +147,7 @@ fn measure(
     let (idle_rtt_bare, idle_rtt_tunnel) = (idle(Via::Bare), idle(Via::Tunnel));
     let mut not_measured = Vec::new();
     let plans = plans(arguments);
+    let parts = plans.len() + usize::from(arguments.connections.is_some());
     let each = plans.first().map_or(0.0, expected_seconds);
     let mut comparisons: Vec<Comparison> = Vec::new();
     let mut first_failure = None;
@@ -148,8 +155,8 @@ fn measure(
         let left = plans.len() - index;
         let part = Part {
             whole: bar,
-            from: index as f64 / plans.len() as f64,
-            to: (index + 1) as f64 / plans.len() as f64,
+            from: index as f64 / parts as f64,
+            to: (index + 1) as f64 / parts as f64,
             after: each * (left - 1) as f64,
         };
         match wirespeed_measure::compare(ends, plan, &part) {
@@ -164,14 +171,30 @@ fn measure(
             }
         }
     }
+    let exchanges = match arguments.connections {
+        None => None,
+        Some(at_once) => match exchanged(arguments, ends, at_once, plans.len(), bar) {
+            Ok(exchanges) => Some(exchanges),
+            Err(MeasureError::Stopped) => return Err(Failure::interrupted()),
+            Err(error) => {
+                not_measured.push(NotMeasured {
+                    what: format!("{at_once} connections at once"),
+                    because: error.to_string(),
+                });
+                first_failure = first_failure.or(Some(error));
+                None
+            }
+        },
+    };
     if comparisons.is_empty()
+        && exchanges.is_none()
         && let Some(error) = first_failure
     {
         return Err(error.into());
     }
     Ok(TestRecord {
         schema: Schema::of("test"),
-        verdict: TestRecord::verdict_on(&comparisons, &not_measured),
+        verdict: TestRecord::verdict_with(&comparisons, exchanges.as_ref(), &not_measured),
         started_at,
         interface: ends.interface.clone(),
         far_kind: far_kind(ends),
@@ -179,14 +202,37 @@ fn measure(
         idle_rtt_bare,
         idle_rtt_tunnel,
         comparisons,
+        exchanges,
         not_measured,
         against: None,
     })
 }
 
+fn exchanged(
+    arguments: &Arguments,
+    ends: &Ends,
+    at_once: u32,
+    parts_before: usize,
+    bar: &dyn Progress,
+) -> Result<ExchangeComparison, MeasureError> {
+    let plan = if arguments.quick {
+        ExchangePlan::quick(at_once)
+    } else {
+        ExchangePlan::careful(at_once)
+    };
+    let part = Part {
+        whole: bar,
+        from: parts_before as f64 / (parts_before + 1) as f64,
+        to: 1.0,
+        after: 0.0,
+    };
+    wirespeed_measure::exchanges(ends, &plan, &part)
+}
+
 fn plans(arguments: &Arguments) -> Vec<ComparePlan> {
     let mut plans = Vec::new();
     let streams: &[u32] = match (arguments.streams.as_slice(), arguments.quick) {
+        ([], _) if arguments.connections.is_some() => &[],
         ([], true) => &[1],
         ([], false) => &[1, 10],
         (asked, _) => asked,

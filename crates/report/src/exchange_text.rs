@@ -1,0 +1,226 @@
+//! Short exchanges in the terminal: how many per second, how long each took, and what failed.
+
+use std::collections::BTreeMap;
+
+use wirespeed_measure::statistics::median;
+use wirespeed_measure::{ExchangeComparison, ExchangeSample, Percentiles, Via};
+
+use crate::look::{Look, clean, table};
+use crate::units;
+
+/// Reasons for failures that are told, the most frequent first.
+const REASONS: usize = 5;
+
+/// In one clause: `the tunnel makes 83 % of the road's 4200 new connections per second`.
+pub(crate) fn carried(exchanges: Option<&ExchangeComparison>) -> Option<String> {
+    let exchanges = exchanges?;
+    let tunnel = per_second(exchanges, Via::Tunnel)?;
+    Some(match (per_second(exchanges, Via::Bare), exchanges.ratio) {
+        (Some(bare), Some(ratio)) => format!(
+            "the tunnel makes {} of the road's {} new connections per second ({} at once)",
+            units::percent(ratio.value),
+            units::count(bare.round()),
+            units::count(f64::from(exchanges.at_once))
+        ),
+        _ => format!(
+            "the tunnel makes {} new connections per second ({} at once); the road itself was not measured",
+            units::count(tunnel.round()),
+            units::count(f64::from(exchanges.at_once))
+        ),
+    })
+}
+
+/// All of it.
+pub(crate) fn exchanges(exchanges: &ExchangeComparison, look: &Look) -> String {
+    let mut out = String::from("\n");
+    let size = exchanges.samples.first().map_or_else(String::new, |one| {
+        format!(
+            ", {} asked and {} answered",
+            units::bytes(f64::from(one.request)),
+            units::bytes(f64::from(one.response))
+        )
+    });
+    out.push_str(&look.bold(&format!(
+        "Short exchanges, {} at once{size}",
+        units::count(f64::from(exchanges.at_once))
+    )));
+    out.push('\n');
+    let sides = [("road", Via::Bare), ("tunnel", Via::Tunnel)];
+    let counts: Vec<Vec<String>> = sides
+        .iter()
+        .filter_map(|(name, via)| {
+            let per_second = per_second(exchanges, *via)?;
+            let sum = |of: &dyn Fn(&ExchangeSample) -> u64| -> String {
+                units::count(of_side(exchanges, *via).map(of).sum::<u64>() as f64)
+            };
+            Some(vec![
+                (*name).to_owned(),
+                units::count(per_second.round()),
+                sum(&|one| one.completed),
+                sum(&|one| one.failed.values().sum()),
+            ])
+        })
+        .collect();
+    let header = ["", "new per second", "completed", "failed"];
+    out.push_str(&table(look, 2, &header, &counts, 1));
+    out.push('\n');
+    let mut times = Vec::new();
+    for (what, of) in TIMES {
+        for (name, via) in sides {
+            times.extend(time_row(exchanges, via, what, name, of));
+        }
+    }
+    let header = ["", "", "50 %", "90 %", "99 %", "99.9 %", "longest"];
+    out.push_str(&table(look, 2, &header, &times, 2));
+    if let Some(ratio) = exchanges.ratio {
+        let text = format!(
+            "Through the tunnel {} of the road's new connections per second; with 95 % confidence between {} and {}.",
+            units::percent(ratio.value),
+            units::percent(ratio.low),
+            units::percent(ratio.high)
+        );
+        out.push('\n');
+        out.push_str(&look.paragraph(2, &text));
+    }
+    for (name, via) in sides {
+        let mut failed: BTreeMap<&str, u64> = BTreeMap::new();
+        for (reason, times) in of_side(exchanges, via).flat_map(|one| &one.failed) {
+            *failed.entry(reason).or_default() += times;
+        }
+        let mut failed: Vec<(&str, u64)> = failed.into_iter().collect();
+        failed.sort_by_key(|(_, times)| std::cmp::Reverse(*times));
+        for (reason, times) in failed.into_iter().take(REASONS) {
+            let text = format!("{name}: {reason}, {} times", units::count(times as f64));
+            out.push_str(&look.hanging("  failed  ", 10, &clean(&text)));
+        }
+    }
+    let unknown = exchanges.bare_unknown.iter();
+    for remark in exchanges.remarks.iter().chain(unknown) {
+        out.push_str(&look.hanging("  note  ", 8, &clean(remark)));
+    }
+    out
+}
+
+type OfSample = fn(&ExchangeSample) -> Option<Percentiles>;
+
+const TIMES: [(&str, OfSample); 3] = [
+    ("connect", |one| one.connect),
+    ("first byte", |one| one.first_byte),
+    ("total", |one| one.total),
+];
+
+/// Each percentile is the median over the samples of one side; the longest is the longest of all.
+fn time_row(
+    exchanges: &ExchangeComparison,
+    via: Via,
+    what: &str,
+    side: &str,
+    of: OfSample,
+) -> Option<Vec<String>> {
+    let all: Vec<Percentiles> = of_side(exchanges, via).filter_map(of).collect();
+    let median_of = |figure: fn(&Percentiles) -> f64| {
+        let figures: Vec<f64> = all.iter().map(figure).collect();
+        median(&figures).map(units::time)
+    };
+    let longest = all.iter().map(|one| one.max).max_by(f64::total_cmp)?;
+    Some(vec![
+        what.to_owned(),
+        side.to_owned(),
+        median_of(|one| one.p50)?,
+        median_of(|one| one.p90)?,
+        median_of(|one| one.p99)?,
+        median_of(|one| one.p999)?,
+        units::time(longest),
+    ])
+}
+
+fn of_side(exchanges: &ExchangeComparison, via: Via) -> impl Iterator<Item = &ExchangeSample> {
+    exchanges.samples.iter().filter(move |one| one.via == via)
+}
+
+fn per_second(exchanges: &ExchangeComparison, via: Via) -> Option<f64> {
+    let figures: Vec<f64> = of_side(exchanges, via).map(|one| one.per_second).collect();
+    median(&figures)
+}
+
+#[cfg(test)]
+mod tests {
+    use wirespeed_facts::CountersDelta;
+    use wirespeed_measure::Estimate;
+
+    use super::*;
+
+    fn sample(via: Via, per_second: f64, failed: u64) -> ExchangeSample {
+        let times = |by: f64| Percentiles {
+            p50: 0.001 * by,
+            p90: 0.002 * by,
+            p99: 0.003 * by,
+            p999: 0.004 * by,
+            max: 0.005 * by,
+        };
+        ExchangeSample {
+            via,
+            at_once: 1000,
+            wanted: 4000,
+            completed: 4000 - failed,
+            failed: [("connect: timed out".to_owned(), failed)]
+                .into_iter()
+                .filter(|(_, times)| *times > 0)
+                .collect(),
+            request: 256,
+            response: 4096,
+            seconds: 1.0,
+            per_second,
+            connect: Some(times(1.0)),
+            first_byte: Some(times(2.0)),
+            total: Some(times(3.0)),
+            here: CountersDelta::default(),
+            far: None,
+        }
+    }
+
+    #[test]
+    fn both_sides_and_their_failures_are_told() {
+        let mut found = ExchangeComparison {
+            at_once: 1000,
+            ratio: Some(Estimate {
+                value: 0.8,
+                low: 0.75,
+                high: 0.85,
+            }),
+            bare_unknown: None,
+            samples: vec![
+                sample(Via::Bare, 5000.0, 0),
+                sample(Via::Tunnel, 4000.0, 12),
+            ],
+            remarks: vec!["time was spent before the interval was narrow".to_owned()],
+        };
+        let look = Look::new(80, false, false);
+        let text = exchanges(&found, &look);
+        for part in [
+            "Short exchanges, 1000 at once, 256 bytes asked and 4096 bytes answered",
+            "5000",
+            "3988",
+            "connect: timed out, 12 times",
+            "80 % of the road's",
+            "first byte",
+            "15.0 ms",
+            "note",
+        ] {
+            assert!(text.contains(part), "{part} is missing in\n{text}");
+        }
+        assert!(
+            text.lines().all(|line| line.chars().count() <= 80),
+            "{text}"
+        );
+        assert_eq!(
+            carried(Some(&found)).unwrap(),
+            "the tunnel makes 80 % of the road's 5000 new connections per second (1000 at once)"
+        );
+        found.samples.remove(0);
+        found.ratio = None;
+        found.bare_unknown = Some("no address".to_owned());
+        assert!(carried(Some(&found)).unwrap().contains("was not measured"));
+        assert!(exchanges(&found, &look).contains("no address"));
+    }
+}
