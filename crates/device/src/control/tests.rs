@@ -52,13 +52,13 @@ fn what_is_set_can_be_got() {
         get(&interface),
         format!(
             "private_key={own}\nlisten_port=51820\nfwmark=51\n\
-             public_key={}\npreshared_key={none}\nprotocol_version=1\nendpoint=[2001:db8::1]:9\nlast_handshake_time_sec=0\n\
-             last_handshake_time_nsec=0\ntx_bytes=0\nrx_bytes=0\npersistent_keepalive_interval=0\n\
              public_key={}\npreshared_key={psk}\nprotocol_version=1\nendpoint=192.0.2.1:51820\nlast_handshake_time_sec=0\n\
              last_handshake_time_nsec=0\ntx_bytes=0\nrx_bytes=0\npersistent_keepalive_interval=25\nallowed_ip=10.1.2.0/24\n\
-             allowed_ip=2001:db8::/32\n",
-            hex(0xa2),
+             allowed_ip=2001:db8::/32\n\
+             public_key={}\npreshared_key={none}\nprotocol_version=1\nendpoint=[2001:db8::1]:9\nlast_handshake_time_sec=0\n\
+             last_handshake_time_nsec=0\ntx_bytes=0\nrx_bytes=0\npersistent_keepalive_interval=0\n",
             hex(0xb1),
+            hex(0xa2),
         )
     );
 }
