@@ -3,6 +3,7 @@
 use std::fs::File;
 use std::os::fd::AsRawFd;
 use std::process::Command;
+use std::sync::{Mutex, PoisonError};
 
 use nix::errno::Errno;
 use nix::sched::{CloneFlags, setns, unshare};
@@ -15,8 +16,12 @@ pub(super) struct Ends {
     there: File,
 }
 
+/// One test at a time: all cables of a processor share one queue, and one test's flood would cost another its datagrams.
+static ROAD: Mutex<()> = Mutex::new(());
+
 /// Runs a test in a thread between two new namespaces, or says why not.
 pub(super) fn between(test: &'static str, body: impl FnOnce(&Ends) + Send + 'static) {
+    let _alone = ROAD.lock().unwrap_or_else(PoisonError::into_inner);
     in_a_new_one(test, |here| {
         run(&["ip link set lo up"]);
         let there = namespace().expect("a second namespace after the first");
