@@ -61,20 +61,34 @@ pub(super) fn in_direction(evidence: &Evidence, direction: Direction) -> bool {
         })
 }
 
-/// Time that was taken away counts as busy, and what waits for its turn is lost or late.
+/// Time that was taken away counts as busy, and what waits for its turn is lost or late. A daemon that has used up its
+/// allowance in most periods does not want the cores that others keep busy.
 fn brings(evidence: &Evidence, cause: &Finding, effect: &Finding) -> bool {
-    let certain = cause.severity >= Severity::Warning;
+    let concerned = [cpu_saturated::CODE, one_core_bound::CODE].contains(&effect.code.as_str())
+        && (same_direction(cause, effect) || effect.direction.is_none())
+        && names_host(evidence, cause, &effect.host);
     let by_steal = cause
         .evidence
         .iter()
         .any(|line| line.what.starts_with(STEAL))
-        && [cpu_saturated::CODE, one_core_bound::CODE].contains(&effect.code.as_str())
-        && (same_direction(cause, effect) || effect.direction.is_none())
-        && names_host(evidence, cause, &effect.host)
         && busy_only_by_steal(evidence, effect);
-    certain && (by_steal || starves(evidence, cause, effect))
+    let certain = cause.severity >= Severity::Warning;
+    let by_quota = || {
+        cause
+            .evidence
+            .iter()
+            .filter(|line| line.what.starts_with(PERIODS))
+            .any(|line| {
+                let number = |value: &wirespeed_settings::Value| value.as_f64().unwrap_or_default();
+                number(&line.after) >= MOST_PERIODS * number(&line.before).max(1.0)
+            })
+    };
+    certain && ((concerned && (by_steal || by_quota())) || starves(evidence, cause, effect))
 }
 
+const PERIODS: &str = "periods, and those in which its allowance was used up";
+/// Share of the periods from which it is the allowance alone that holds the daemon back.
+const MOST_PERIODS: f64 = 0.5;
 const STEAL: &str = "/proc/stat steal";
 
 /// Without what the hypervisor took, would the cores have had room?
@@ -230,7 +244,7 @@ fn of_group(evidence: &Evidence, end: End) -> Option<Found> {
     for (direction, used_up, _) in &hits {
         let when = direction.map_or("watched", word);
         lines.push(line(
-            format!("periods, and those in which its allowance was used up (cpu.stat nr_throttled), {when}"),
+            format!("{PERIODS} (cpu.stat nr_throttled), {when}"),
             format!("{} on {}", used_up.group, evidence.name(end)),
             used_up.periods,
             used_up.throttled,
@@ -603,6 +617,18 @@ mod tests {
             "systemctl set-property --runtime wg.service CPUQuota=  # on server"
         );
         assert!(remedy.undo.contains("CPUQuota=25%"));
+    }
+
+    #[test]
+    fn cores_that_others_keep_busy_do_not_hold_back_a_daemon_without_allowance() {
+        let codes_with = |throttled| {
+            let mut evidence = with_quota(slow(), throttled);
+            each_sample(&mut evidence, Direction::Upload, Via::Tunnel, |sample| {
+                at(sample, End::Far).cores = vec![core(0.99); 4];
+            });
+            codes(&judge(&evidence)).len()
+        };
+        assert_eq!((codes_with(9), codes_with(10)), (2, 1));
     }
 
     #[test]
