@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use wirespeed_facts::{CoreTime, CountersDelta, Implementation, TunnelFilter};
+use wirespeed_facts::{CoreTime, CountersDelta, Implementation, Known, TunnelFilter};
 use wirespeed_measure::{Direction, Via};
 
 use super::{cpu_saturated, names_host, one_core_bound, starves};
@@ -42,6 +42,19 @@ fn run(evidence: &Evidence) -> Outcome {
             .filter_map(|direction| hit(evidence, end, direction))
             .collect();
         outcome.found.extend(found(evidence, end, &hits));
+        let full = || {
+            DIRECTIONS
+                .into_iter()
+                .any(|direction| cpu_saturated::full(evidence, end, direction))
+        };
+        if let Some(Known::Unknown(why)) = evidence.facts(end).map(|facts| &facts.firewall)
+            && full()
+        {
+            outcome.not_known.push(format!(
+                "what the firewall of {} costs is not known: {why}",
+                evidence.name(end)
+            ));
+        }
     }
     outcome
 }
@@ -299,12 +312,13 @@ fn remedies(evidence: &Evidence, end: End, filter: &TunnelFilter) -> Vec<Remedy>
 
 #[cfg(test)]
 mod tests {
-    use wirespeed_facts::{Firewall, Known, ProcessTime};
+    use wirespeed_facts::{Firewall, ProcessTime};
 
     use super::*;
     use crate::judge;
     use crate::testing::{
-        at, codes, core, each_sample, facts_of, healthy, nothing, only_finding, set_ratio,
+        at, codes, core, each_sample, facts_of, healthy, not_checked, nothing, only_finding,
+        set_ratio,
     };
 
     /// Four full cores for two seconds, and 50,000 packets in: one rule for all takes 0.5 ms of 8 s.
@@ -384,6 +398,14 @@ mod tests {
     #[test]
     fn rules_that_slow_the_bare_path_as_well_are_found_all_the_same() {
         only_finding(&with_rules(1000, 1.0, 0.95), CODE);
+    }
+
+    #[test]
+    fn a_firewall_that_could_not_be_read_is_said_where_it_might_matter() {
+        let mut evidence = with_rules(1700, 1.0, 0.5);
+        facts_of(&mut evidence, End::Far).firewall = Known::because("nft did not end within 5s");
+        assert!(not_checked(&evidence, CODE));
+        assert!(!not_checked(&healthy(), CODE));
     }
 
     #[test]
