@@ -42,8 +42,8 @@ pub struct Options {
     pub sweep: bool,
     /// Directions to load and probe.
     pub directions: Vec<Direction>,
-    /// Time for everything; `None` = 43 s when quick, else 100 s (a healthy tunnel is done in about a minute). Where
-    /// loss calls for a trial, that one's 16 s come on top if need be.
+    /// Time for everything; `None` = 43 s when quick, else 100 s, of which a healthy tunnel takes under 60. What tells
+    /// causes apart may take longer: another congestion control 16 s, a search for a rate 24 s, the rest 12 s in all.
     pub budget: Option<Duration>,
 }
 

@@ -89,8 +89,7 @@ impl Probe {
     pub(crate) fn seconds(&self) -> f64 {
         match self {
             Self::Sequence(datagrams) => datagrams.seconds + 0.5,
-            Self::Several { .. } => 3.0,
-            Self::Segmentation { .. } => 3.0,
+            Self::Several { .. } | Self::Segmentation { .. } => 3.0,
             Self::Congestion { .. } => 16.0,
             Self::Sweep { .. } => 23.0,
         }

@@ -126,7 +126,9 @@ pub(crate) fn suspected(evidence: &Evidence, direction: Direction) -> bool {
     backs_off_from_loss(evidence, direction)
         && lossy * 2 >= samples.len()
         && retransmitted_share(evidence, direction, &samples).is_some_and(|share| share >= LOSSY)
-        && !super::bufferbloat::queue_fills(evidence, direction)
+        // Loss without any load is none of a queue's.
+        && (!super::bufferbloat::queue_fills(evidence, direction)
+            || super::path_loss::in_direction(evidence, direction))
         && !super::explained(evidence, direction)
 }
 
@@ -339,7 +341,7 @@ mod tests {
 
     use crate::testing::{
         at, each_sample, facts_of, healthy, not_checked, nothing, only_finding, path_mtu, rtt,
-        sample, set_ratio,
+        sample, sequence, set_ratio,
     };
     use crate::{CongestionTrial, End, Evidence, judge};
 
@@ -416,6 +418,21 @@ mod tests {
             sample.loaded_rtt.as_mut().unwrap().p95 = Some(0.021);
         });
         nothing(&evidence);
+    }
+
+    #[test]
+    fn loss_without_a_load_is_not_congestion_though_a_queue_fills() {
+        let mut evidence = lossy(0.5);
+        each_sample(&mut evidence, Direction::Upload, Via::Tunnel, |sample| {
+            sample.loaded_rtt = Some(rtt(0.021));
+        });
+        nothing(&evidence);
+        evidence.sequences[0] = sequence(Direction::Upload, 3000, 30);
+        let findings = judge(&evidence).findings;
+        assert_eq!(
+            (findings[0].code.as_str(), findings[1].code.as_str()),
+            (CODE, "path-loss")
+        );
     }
 
     #[test]

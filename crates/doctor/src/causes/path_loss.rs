@@ -66,6 +66,11 @@ fn proved(unloaded: &Unloaded) -> bool {
     unloaded.losses >= FEWEST_LOSSES && unloaded.losses_at_least() >= LOST_AT_LEAST
 }
 
+/// Is loss on the road without load proved?
+pub(super) fn in_direction(evidence: &Evidence, direction: Direction) -> bool {
+    road::unloaded(evidence, direction).is_some_and(|unloaded| proved(&unloaded))
+}
+
 fn wants(evidence: &Evidence, direction: Direction) -> Option<Probe> {
     let unloaded = road::unloaded(evidence, direction);
     let undecided = unloaded.is_some_and(|unloaded| {

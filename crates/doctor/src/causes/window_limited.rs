@@ -1,6 +1,6 @@
 //! `window-limited`: a connection waits for room in a window, not for the road.
 //!
-//! Known from what the sender's TCP waited for (tcp_info): most of the busy time for the receiver's window or for its own
+//! Known from what the sender's TCP waited for (`tcp_info`): most of the busy time for the receiver's window or for its own
 //! send buffer, a rate that is that window per round trip, and several connections that together go much faster. All
 //! three: a receiver that is slow to read, or a road that is simply full, look like one of them.
 
@@ -478,7 +478,7 @@ mod tests {
         let mut evidence = healthy();
         for direction in [Direction::Upload, Direction::Download] {
             each_sample(&mut evidence, direction, Via::Tunnel, |sample| {
-                sample.windows = None
+                sample.windows = None;
             });
         }
         nothing(&evidence);
