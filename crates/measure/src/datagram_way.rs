@@ -80,6 +80,7 @@ impl Listeners {
             (false, IpAddr::V6(_)) => Ipv6Addr::UNSPECIFIED.into(),
         };
         let ports = match wanted.port {
+            Some(0) => return Err("a UDP port is 1 to 65535".to_owned()),
             Some(port) => port..=port,
             None => FIRST_PORT..=FIRST_PORT + PORTS_TRIED,
         };

@@ -145,10 +145,12 @@ fn per_second(exchanges: &ExchangeComparison, via: Via) -> Option<f64> {
 
 #[cfg(test)]
 mod tests {
+    use wirespeed_doctor::Verdict;
     use wirespeed_facts::CountersDelta;
-    use wirespeed_measure::Estimate;
+    use wirespeed_measure::{Estimate, NotMeasured};
 
     use super::*;
+    use crate::record::TestRecord;
 
     fn sample(via: Via, per_second: f64, failed: u64) -> ExchangeSample {
         let times = |by: f64| Percentiles {
@@ -177,6 +179,47 @@ mod tests {
             here: CountersDelta::default(),
             far: None,
         }
+    }
+
+    #[test]
+    fn the_verdict_is_of_share_and_failures() {
+        let found = |share: f64, failed: u64, pairs: usize| ExchangeComparison {
+            at_once: 1000,
+            ratio: Some(Estimate {
+                value: share,
+                low: share - 0.01,
+                high: share + 0.01,
+            }),
+            bare_unknown: None,
+            samples: (0..pairs)
+                .flat_map(|_| {
+                    [
+                        sample(Via::Bare, 5000.0, 0),
+                        sample(Via::Tunnel, 5000.0 * share, failed),
+                    ]
+                })
+                .collect(),
+            remarks: Vec::new(),
+        };
+        let verdict = |one: &ExchangeComparison| TestRecord::verdict_with(&[], Some(one), &[]);
+        assert_eq!(verdict(&found(0.95, 0, 5)), Verdict::Healthy);
+        assert_eq!(verdict(&found(0.95, 40, 5)), Verdict::Healthy);
+        assert_eq!(verdict(&found(0.95, 41, 5)), Verdict::Findings);
+        assert_eq!(verdict(&found(0.89, 0, 5)), Verdict::Healthy);
+        assert_eq!(verdict(&found(0.88, 0, 5)), Verdict::Findings);
+        assert_eq!(verdict(&found(0.5, 0, 4)), Verdict::Unmeasured);
+        let alone = ExchangeComparison {
+            bare_unknown: Some("no address".to_owned()),
+            ratio: None,
+            ..found(0.95, 0, 5)
+        };
+        assert_eq!(verdict(&alone), Verdict::Unmeasured);
+        let missing = [NotMeasured {
+            what: "upload".to_owned(),
+            because: "no".to_owned(),
+        }];
+        let both = TestRecord::verdict_with(&[], Some(&found(0.95, 0, 5)), &missing);
+        assert_eq!(both, Verdict::Unmeasured);
     }
 
     #[test]

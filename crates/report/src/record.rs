@@ -113,9 +113,9 @@ impl TestRecord {
 }
 
 impl TestRecord {
-    /// As [`TestRecord::verdict_on`], with short exchanges beside the comparisons or in their place. They have no share
-    /// that is healthy: a new connection costs round trips and CPU, and the road's figure grows with the machine. What is
-    /// a finding is that they fail through the tunnel and not outside.
+    /// As [`TestRecord::verdict_on`], with short exchanges beside the comparisons or in their place: a finding is when
+    /// the tunnel makes surely less than [`HEALTHY_RATIO`] of the road's new connections per second, or when they fail
+    /// through the tunnel and not outside.
     pub fn verdict_with(
         comparisons: &[Comparison],
         exchanges: Option<&ExchangeComparison>,
@@ -145,13 +145,13 @@ fn verdict_on_exchanges(exchanges: &ExchangeComparison) -> Verdict {
         wanted.saturating_sub(completed) as f64 / wanted.max(1) as f64
     };
     let (bare, tunnel) = (failing(Via::Bare), failing(Via::Tunnel));
-    let compared = exchanges.bare_unknown.is_none() && exchanges.ratio.is_some();
-    if compared && tunnel > FAILING && tunnel > 2.0 * bare {
-        Verdict::Findings
-    } else if compared && tunnel <= FAILING && of(Via::Tunnel).count() >= FEWEST_PAIRS {
-        Verdict::Healthy
-    } else {
-        Verdict::Unmeasured
+    let enough = of(Via::Tunnel).count() >= FEWEST_PAIRS;
+    let ratio = exchanges.ratio.filter(|_| exchanges.bare_unknown.is_none());
+    match ratio {
+        Some(_) if tunnel > FAILING && tunnel > 2.0 * bare => Verdict::Findings,
+        Some(ratio) if enough && ratio.high < HEALTHY_RATIO => Verdict::Findings,
+        Some(_) if enough && tunnel <= FAILING => Verdict::Healthy,
+        _ => Verdict::Unmeasured,
     }
 }
 
