@@ -75,6 +75,13 @@ fn suspected(evidence: &Evidence, direction: Direction) -> bool {
         && ((slow && !super::explained(evidence, direction)) || !known(evidence, end).is_empty())
 }
 
+/// May trains be what is lost in this direction, as far as nobody has tried?
+pub(super) fn untried(evidence: &Evidence, direction: Direction) -> bool {
+    evidence.far_kind == FarKind::Wirespeed
+        && sends_trains(evidence, sender(direction))
+        && probe(evidence, direction).is_none()
+}
+
 /// Only a daemon can send trains; the kernel's WireGuard cuts before it encrypts.
 fn sends_trains(evidence: &Evidence, end: End) -> bool {
     evidence

@@ -7,7 +7,7 @@
 use wirespeed_measure::{Direction, SequenceProbe, Via};
 use wirespeed_settings::shell_word;
 
-use super::{CHECKS, bufferbloat, cpu_saturated, one_core_bound, same_direction};
+use super::{CHECKS, bufferbloat, cpu_saturated, offload_broken, one_core_bound, same_direction};
 use crate::finding::{Check, Found, Outcome, command, line, percent, rate, rates_line};
 use crate::probe::{Datagrams, Probe};
 use crate::road::{self, OuterLoss};
@@ -26,7 +26,13 @@ pub(super) const CHECK: Check = Check {
                 .is_some_and(|direction| !bufferbloat::on_the_road(evidence, direction))
     },
     slows: |evidence, direction| {
-        evidence.below(direction, FAR_SLOWER) == Some(true) && told(evidence, direction).is_some()
+        evidence.below(direction, FAR_SLOWER) == Some(true)
+            && match told(evidence, direction) {
+                Some(Shaped::AllUdp(_)) => true,
+                // Trains that break lose the tunnel's packets alone, too.
+                Some(Shaped::Tunnel(..)) => !offload_broken::untried(evidence, direction),
+                None => false,
+            }
     },
     wants,
     ..Check::new(
