@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::sync::LazyLock;
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -174,7 +175,7 @@ fn losing(tunnels: &[&str]) -> CountersDelta {
 }
 
 /// The recorded cases, each by its name.
-fn recorded() -> BTreeMap<String, Value> {
+static RECORDED: LazyLock<BTreeMap<String, Value>> = LazyLock::new(|| {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cases");
     std::fs::read_dir(folder)
         .expect("the folder of cases")
@@ -186,7 +187,7 @@ fn recorded() -> BTreeMap<String, Value> {
             (path.display().to_string(), tree)
         })
         .collect()
-}
+});
 
 /// Every delta in the tree, which is where seconds and cores stand beside each other.
 fn each_delta(tree: &mut Value, change: &impl Fn(&mut serde_json::Map<String, Value>)) {
@@ -293,7 +294,7 @@ fn a_worn_out_machine_shows_what_wears_it() {
 
 #[test]
 fn counters_that_cannot_be_relied_on_make_no_finding() {
-    let mut cases = recorded();
+    let mut cases = RECORDED.clone();
     cases.insert("sick".to_owned(), json!(sick()));
     cases.insert("worn out".to_owned(), json!(worn_out()));
     for (name, mut tree) in cases {
@@ -334,7 +335,7 @@ fn absurd_counts_are_borne() {
             _ => {}
         }
     }
-    let mut cases = recorded();
+    let mut cases = RECORDED.clone();
     cases.insert("worn out".to_owned(), json!(worn_out()));
     for (name, mut tree) in cases {
         each_delta(&mut tree, &|delta| delta.values_mut().for_each(absurd));
@@ -382,7 +383,7 @@ fn anything() -> impl Strategy<Value = Value> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 300, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 150, ..ProptestConfig::default() })]
 
     #[test]
     fn any_evidence_gets_a_sound_diagnosis(
@@ -414,8 +415,7 @@ proptest! {
         which in any::<prop::sample::Index>(),
         changes in prop::collection::vec((prop::collection::vec(any::<usize>(), 2..12), anything()), 1..5),
     ) {
-        let cases = recorded();
-        let tree = cases.values().nth(which.index(cases.len())).expect("a case");
+        let tree = RECORDED.values().nth(which.index(RECORDED.len())).expect("a case");
         let mut evidence: Evidence = serde_json::from_value(tree.clone()).expect("evidence");
         for (steps, with) in &changes {
             let mut tree = json!(evidence);
