@@ -21,9 +21,12 @@ pub(super) fn install() -> super::Result {
     } else {
         SeccompAction::Errno(libc::EPERM.unsigned_abs())
     };
-    for program in [hide_clone3(), build(otherwise)] {
+    // What is refused is logged by the kernel (where it audits), but not that each thread is started another way.
+    let logged = libc::SECCOMP_FILTER_FLAG_LOG;
+    for (program, flags) in [(hide_clone3(), 0), (build(otherwise), logged)] {
         let program = program.map_err(|error| error.to_string())?;
-        load(&program, true).map_err(|error| error.to_string())?;
+        let flags = flags | libc::SECCOMP_FILTER_FLAG_TSYNC;
+        load(&program, flags).map_err(|error| error.to_string())?;
     }
     Ok(strict.then(|| "and stops at a system call that isn't listed (debug build)".to_owned()))
 }
@@ -64,16 +67,13 @@ fn condition(when: &When) -> Result<SeccompRule, seccompiler::BackendError> {
     SeccompRule::new(vec![condition])
 }
 
-/// Gives the program to the kernel, for all threads or only this one. `no_new_privs` has to be set.
+/// Gives the program to the kernel, for all threads if the flags say so, else for this one. `no_new_privs` has to be set.
 ///
 /// Not by seccompiler's own function, because before Linux 5.16 a filter also switches speculation off (and a
 /// good part of the speed with it) unless `SPEC_ALLOW` says otherwise. What that would protect, programs of
 /// different trust in one process, isn't our case.
-fn load(program: &BpfProgram, all_threads: bool) -> io::Result<()> {
-    let mut flags = libc::SECCOMP_FILTER_FLAG_SPEC_ALLOW | libc::SECCOMP_FILTER_FLAG_LOG;
-    if all_threads {
-        flags |= libc::SECCOMP_FILTER_FLAG_TSYNC;
-    }
+fn load(program: &BpfProgram, flags: libc::c_ulong) -> io::Result<()> {
+    let flags = flags | libc::SECCOMP_FILTER_FLAG_SPEC_ALLOW;
     let filter = libc::sock_fprog {
         len: u16::try_from(program.len()).map_err(io::Error::other)?,
         filter: program.as_ptr().cast::<libc::sock_filter>().cast_mut(),
@@ -106,8 +106,8 @@ mod tests {
         let program = build(SeccompAction::Errno(libc::EPERM as u32)).unwrap();
         std::thread::spawn(move || {
             rustix::thread::set_no_new_privs(true).unwrap();
-            load(&hide_clone3().unwrap(), false).unwrap();
-            load(&program, false).unwrap();
+            load(&hide_clone3().unwrap(), 0).unwrap();
+            load(&program, 0).unwrap();
             run()
         })
         .join()

@@ -1,6 +1,8 @@
 //! What it gave up after the start, and what is enough for what it still does.
 
 use std::fs;
+use std::io::{ErrorKind, Read, Seek, SeekFrom};
+use std::os::unix::fs::OpenOptionsExt;
 use std::os::unix::net::UnixStream;
 use std::process::Command;
 use std::time::Duration;
@@ -63,6 +65,47 @@ fn every_thread_gave_everything_up() {
             );
         }
         assert!(threads >= 6, "{threads}");
+    }
+}
+
+/// Where the kernel audits, every `wg show` would be a line: its connection's thread is started with `clone`, since
+/// `clone3` is refused.
+#[test]
+fn connections_leave_nothing_in_the_kernels_log() {
+    let test = "connections_leave_nothing_in_the_kernels_log";
+    let Some(namespace) = Namespace::new(test) else {
+        return;
+    };
+    let opened = fs::File::options()
+        .read(true)
+        .custom_flags(libc::O_NONBLOCK)
+        .open("/dev/kmsg");
+    let mut log = match opened {
+        Ok(log) => log,
+        Err(error) => return skip(test, &format!("/dev/kmsg: {error}")),
+    };
+    log.seek(SeekFrom::End(0)).unwrap();
+    let foreground = namespace.foreground(&unique(), &[]);
+    for _ in 0..3 {
+        statistics(&foreground.name);
+    }
+    std::thread::sleep(Duration::from_millis(200));
+    let clone3 = format!(" syscall={} ", libc::SYS_clone3);
+    let mut line = [0; 8_192];
+    loop {
+        match log.read(&mut line) {
+            Ok(length) => {
+                let line = String::from_utf8_lossy(&line[..length]);
+                assert!(
+                    !(line.contains(PROGRAM) && line.contains(&clone3)),
+                    "{line}"
+                );
+            }
+            Err(error) if error.kind() == ErrorKind::WouldBlock => return,
+            // It was overwritten before it was read.
+            Err(error) if error.raw_os_error() == Some(libc::EPIPE) => {}
+            Err(error) => panic!("/dev/kmsg: {error}"),
+        }
     }
 }
 
