@@ -339,10 +339,22 @@ fn size_socket(lab: &Lab, host: &str, interface: &str, bytes: u32) -> Result<(),
         if bytes == ROOMY_SOCKET_BUFFER && roomy() {
             return Ok(());
         }
-        setting.write(&bytes.into()).map_err(|e| LabError::Setting {
-            host: host.to_owned(),
-            why: e.to_string(),
-        })
+        // A daemon opens its socket in its own time after its interface went up.
+        let began = Instant::now();
+        loop {
+            match setting.write(&bytes.into()) {
+                Ok(()) => return Ok(()),
+                Err(_) if began.elapsed() < DAEMON_WITHIN => {
+                    thread::sleep(Duration::from_millis(10));
+                }
+                Err(e) => {
+                    return Err(LabError::Setting {
+                        host: host.to_owned(),
+                        why: e.to_string(),
+                    });
+                }
+            }
+        }
     })
 }
 
