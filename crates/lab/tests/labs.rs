@@ -361,6 +361,31 @@ fn a_tunnel_within_a_tunnel_leaves_nothing() {
 }
 
 #[test]
+fn an_end_goes_away_when_the_scenario_says_so() {
+    if skipped("an_end_goes_away_when_the_scenario_says_so") {
+        return;
+    }
+    let id = LabId::random();
+    let _cleaner = Cleaner(id.clone());
+    let lab = up(&road("[fault]\nvanish_after = \"500ms\"\n"), &options(&id)).unwrap();
+    let [_, second] = lab.ends();
+    let interface = second.tunnel_interface.as_deref().unwrap();
+    let is_up = || {
+        on(second, &format!("cat /sys/class/net/{interface}/flags"))
+            .trim()
+            .ends_with('1')
+    };
+    let began = std::time::Instant::now();
+    while is_up() {
+        assert!(
+            began.elapsed() < Duration::from_secs(15),
+            "it is still there"
+        );
+        thread::sleep(Duration::from_millis(50));
+    }
+}
+
+#[test]
 fn a_daemon_with_little_processor_time_leaves_nothing_even_when_killed() {
     let test = "a_daemon_with_little_processor_time_leaves_nothing_even_when_killed";
     if skipped(test) {
