@@ -1,6 +1,6 @@
 use std::fmt::Write as _;
 use std::net::SocketAddr;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use wirespeed_protocol::{PresharedKey, PrivateKey, PublicKey};
 
@@ -329,20 +329,28 @@ fn many_peers(number: u32) -> String {
     set
 }
 
+/// What this thread has had of a processor.
+fn processor_time() -> Duration {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+    Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
+}
+
 #[test]
 fn ten_thousand_peers_are_set_and_got_in_no_time() {
     let interface = FakeInterface::new();
     let set = many_peers(10_000);
-    // A debug build on a busy machine is given more than the second that it shall take.
-    let limit = Duration::from_secs(if cfg!(debug_assertions) { 10 } else { 1 });
+    // A debug build is given more than the second that it shall take, and nobody is blamed for a busy machine.
+    let limit = Duration::from_secs(if cfg!(debug_assertions) { 5 } else { 1 });
     for _ in 0..2 {
-        let begun = Instant::now();
+        let begun = processor_time();
         assert_eq!(answer(&interface, &set), "errno=0\n\n");
-        assert!(begun.elapsed() < limit, "set: {:?}", begun.elapsed());
+        let took = processor_time().saturating_sub(begun);
+        assert!(took < limit, "set: {took:?}");
     }
-    let begun = Instant::now();
+    let begun = processor_time();
     let got = get(&interface);
-    assert!(begun.elapsed() < limit, "get: {:?}", begun.elapsed());
+    let took = processor_time().saturating_sub(begun);
+    assert!(took < limit, "get: {took:?}");
     assert_eq!(got.matches("public_key=").count(), 10_000);
     assert_eq!(got.matches("allowed_ip=").count(), 20_000);
 }

@@ -371,12 +371,16 @@ fn a_closed_road_holds_nobody_up_for_long() {
         assert!(sent.failed > 0, "{sent:?}");
         let error = sent.error.unwrap();
         assert_eq!(error.kind(), std::io::ErrorKind::WouldBlock);
-        let begin = Instant::now();
-        for _ in 0..5 {
-            assert_eq!(send(&here, &TRAIN, to, None).datagrams, 0);
-            assert!(here.send_one(b"1", 0, to, None).is_err());
-        }
-        let took = begin.elapsed();
+        // A busy machine may hold us up for once.
+        let took = (0..3).map(|_| {
+            let begin = Instant::now();
+            for _ in 0..5 {
+                assert_eq!(send(&here, &TRAIN, to, None).datagrams, 0);
+                assert!(here.send_one(b"1", 0, to, None).is_err());
+            }
+            begin.elapsed()
+        });
+        let took = took.min().unwrap();
         assert!(took < Duration::from_millis(90), "{took:?}");
         ends.here(|| run(&["tc qdisc del dev road root"]));
         let sent = send(&here, &TRAIN, to, None);
