@@ -156,7 +156,8 @@ fn udp_above_the_rate_of_the_road_is_lost() {
             sample.lost
         );
         assert!(
-            (8e6..11e6).contains(&sample.rate),
+            // iperf3 sends later what it could not send in time, during the warm-up for instance.
+            (8e6..13e6).contains(&sample.rate),
             "{direction:?}: {}",
             sample.rate
         );
