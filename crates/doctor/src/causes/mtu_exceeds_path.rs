@@ -43,6 +43,9 @@ fn run(evidence: &Evidence) -> Outcome {
 
 /// Why a direction could not be judged, one line each.
 pub(super) fn unknown(evidence: &Evidence) -> Vec<String> {
+    if evidence.passive.is_some() {
+        return vec!["a watch probes no sizes; only this machine's own routes tell".to_owned()];
+    }
     DIRECTIONS
         .into_iter()
         .filter_map(|direction| {

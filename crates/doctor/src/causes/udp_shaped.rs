@@ -8,6 +8,7 @@ use wirespeed_measure::{Direction, SequenceProbe, Via};
 use wirespeed_settings::shell_word;
 
 use super::{CHECKS, bufferbloat, cpu_saturated, offload_broken, one_core_bound, same_direction};
+use crate::cores;
 use crate::finding::{Check, Found, Outcome, command, line, percent, rate, rates_line};
 use crate::probe::{Datagrams, Probe};
 use crate::road::{self, OuterLoss};
@@ -59,6 +60,10 @@ const UNTOUCHED: f64 = 0.02;
 const OUTER_LOST: f64 = 0.02;
 /// … when the machines' own queues account for at most this part of it.
 const OWN_PART: f64 = 0.2;
+/// Processors busy no more than this on the whole …
+const ROOM: f64 = 0.75;
+/// … and none of them more than this lose no packets of the tunnel.
+const ROOM_OF_ONE: f64 = 0.9;
 /// The datagrams must outrun the tunnel this many times to say anything of it.
 const OUTRUN: f64 = 1.3;
 
@@ -139,11 +144,15 @@ fn shaped(evidence: &Evidence, direction: Direction) -> Option<Shaped<'_>> {
     told(evidence, direction)
         .filter(|_| suspected(evidence, direction))
         // Packets of the tunnel are lost by a daemon without processor time, too.
-        .filter(|shaped| {
-            let busy = cpu_saturated::in_direction(evidence, direction)
-                || one_core_bound::in_direction(evidence, direction);
-            matches!(shaped, Shaped::AllUdp(_)) || !busy
-        })
+        .filter(|shaped| matches!(shaped, Shaped::AllUdp(_)) || has_room(evidence, direction))
+}
+
+/// Did both machines have processor time to spare for sure while the tunnel was loaded?
+fn has_room(evidence: &Evidence, direction: Direction) -> bool {
+    ENDS.into_iter().all(|end| {
+        cores::of(evidence, end, direction)
+            .is_some_and(|cores| cores.mean <= ROOM && cores.busiest <= ROOM_OF_ONE)
+    })
 }
 
 /// What the datagrams tell, whatever else may explain it.
@@ -385,6 +394,14 @@ mod tests {
         let mut evidence = slow(1.0);
         set_outer(&mut evidence, Direction::Upload, 10_000_000, 9_000_000);
         only_finding(&busy(evidence), "cpu-saturated");
+        // Too little room is enough to leave it open.
+        let mut evidence = slow(1.0);
+        set_outer(&mut evidence, Direction::Upload, 10_000_000, 9_000_000);
+        assert!(has(&evidence));
+        each_sample(&mut evidence, Direction::Upload, Via::Tunnel, |sample| {
+            at(sample, End::Far).cores = vec![core(0.76); 4];
+        });
+        assert!(!has(&evidence));
     }
 
     #[test]
