@@ -1,5 +1,5 @@
 //! What the doctor says of the kernel's own tunnels, and of roads that only a full kernel can make: netem's loss and
-//! reordering, cake and `fq_codel`, threaded NAPI, NUMA nodes.
+//! reordering, cake and `fq_codel`, NUMA nodes.
 //!
 //! Each case builds its trouble for real in an emulated Debian kernel (`make test-kernel`; `tests/kernel/doctor.sh` and
 //! `numa.sh` run these). That machine is some fifty times slower than the one that emulates it, so nothing here is about
@@ -7,11 +7,8 @@
 
 use std::fs;
 use std::process::Command;
-use std::time::Duration;
 
-use serde_json::json;
-
-use machine::{Beside, Lab, Report, Sysctl, doctor, run, skip, skipped, tc, turn, within};
+use machine::{Beside, Lab, Sysctl, doctor, run, skip, skipped, tc, turn};
 use star::{HUB, Star, peer};
 
 #[path = "kernel_doctor/machine.rs"]
@@ -149,11 +146,12 @@ fn path_loss() {
     }
     let _turn = turn();
     let lab = Lab::up("kloss", &road(20));
-    lab.netem("delay 10ms loss 2%");
+    // So short that TCP fills the road all the same: datagrams are only counted where they are no load.
+    lab.netem("delay 1ms loss 1%");
     // That loss is also what a loss-based congestion control takes for congestion.
     let also = ["congestion-control"];
-    lab.doctor()
-        .finds_among("netem loss 2 %", &["path-loss"], &also);
+    lab.doctor_in_full()
+        .finds_among("netem loss 1 %", &["path-loss"], &also);
 }
 
 #[test]
@@ -165,65 +163,8 @@ fn path_reorder() {
     let lab = Lab::up("korder", &road(20));
     // Every tenth packet or so overtakes those that are held for 10 ms.
     lab.netem("delay 10ms reorder 10%");
-    lab.doctor().finds("netem reorder 10 %", &["path-reorder"]);
-}
-
-/// Peers that send all at once to a hub, whose packets cost it most where NAPI polls.
-fn hub_of_peers(case: &str, threaded: bool) -> Report {
-    const PEERS: usize = 3;
-    let star = Star::of_cables(PEERS);
-    let file = format!("/sys/class/net/{}/threaded", HUB.1);
-    run(within(HUB.0, "sh").args(["-c", &format!("echo {} >{file}", u8::from(threaded))]));
-    // What a gateway does with each packet that comes out of the tunnel.
-    let rules = "chain input { type filter hook input priority 0; iifname wghub jump many; }";
-    let many = "ip daddr 192.0.2.1 counter drop\n".repeat(300);
-    run(within(HUB.0, "nft").arg(format!(
-        "table ip gateway {{ chain many {{ {many} }}\n{rules} }}"
-    )));
-    let _others: Vec<Beside> = (2..=PEERS)
-        .flat_map(|number| {
-            let port = (6_000 + number).to_string();
-            let mut server = within(HUB.0, "iperf3");
-            server.args(["-s", "-p", &port]);
-            let server = Beside::start(&mut server);
-            std::thread::sleep(Duration::from_secs(1));
-            let mut client = within(&peer(number), "iperf3");
-            client.args(["-c", "10.40.0.254", "-p", &port, "-t", "600"]);
-            [server, Beside::start(&mut client)]
-        })
-        .collect();
-    let report = doctor(HUB.0, HUB.1, &peer(1), &["--peer", &star.key(1)]);
-    assert_eq!(
-        report.link(HUB.1)["threaded"]["value"],
-        json!(threaded),
-        "{case}"
-    );
-    report
-}
-
-#[test]
-fn several_peers_on_one_core() {
-    if skipped("several peers on one core") {
-        return;
-    }
-    let _turn = turn();
-    let case = "several peers, without threads";
-    let report = hub_of_peers(case, false);
-    report.finds_among(case, &["napi-convergence"], &[]);
-    let remedies = report.finding("napi-convergence")["remedies"].to_string();
-    assert!(remedies.contains("threaded"), "{remedies}");
-}
-
-#[test]
-fn several_peers_with_threads() {
-    if skipped("several peers with threaded NAPI") {
-        return;
-    }
-    let _turn = turn();
-    let case = "several peers, with threads";
-    // The machine is busy with them either way.
-    let true_too = ["cpu-saturated", "one-core-bound"];
-    hub_of_peers(case, true).finds_among(case, &[], &true_too);
+    lab.doctor_in_full()
+        .finds("netem reorder 10 %", &["path-reorder"]);
 }
 
 /// Two nodes, and a card on the second: `tests/kernel/numa.sh` makes such a machine.
@@ -246,9 +187,9 @@ fn numa() {
     };
     let _star = Star::of_cards(near, far);
 
-    // A road without a limit is faster than this machine.
-    let true_too = ["cpu-saturated", "one-core-bound"];
-    for (core, expected) in [(3, &[][..]), (0, &["numa-remote"][..])] {
+    // A road without a limit is faster than this machine, of which one connection uses a part.
+    let true_too = ["cpu-saturated", "one-core-bound", "unexplained"];
+    for (core, expected) in [(0, &["numa-remote"][..]), (3, &[][..])] {
         interrupts_to(core);
         let report = doctor(HUB.0, HUB.1, &peer(1), &[]);
         let hardware = &report.facts()["hardware"];

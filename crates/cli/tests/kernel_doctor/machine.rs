@@ -13,7 +13,7 @@ use serde_json::Value;
 const EMULATED: &str = "WIRESPEED_EMULATED";
 
 /// The longest anything may take in there.
-const PATIENCE: Duration = Duration::from_mins(4);
+const PATIENCE: Duration = Duration::from_mins(15);
 
 /// Why nothing can be tried here, said for each case.
 pub(crate) fn skipped(case: &str) -> bool {
@@ -91,8 +91,17 @@ impl Lab {
     }
 
     pub(crate) fn doctor(&self) -> Report {
+        self.doctor_with(&["--quick"])
+    }
+
+    /// With the time it takes by default, which is what some probes need on a slow machine.
+    pub(crate) fn doctor_in_full(&self) -> Report {
+        self.doctor_with(&[])
+    }
+
+    fn doctor_with(&self, arguments: &[&str]) -> Report {
         let (here, far) = (self.namespace("client"), self.namespace("server"));
-        doctor(&here, &self.interface(), &far, &["--quick"])
+        doctor(&here, &self.interface(), &far, arguments)
     }
 
     /// `wirespeed tune` at the first end, and what it printed.
@@ -178,13 +187,6 @@ impl Report {
 
     fn findings(&self) -> impl Iterator<Item = &Value> {
         self.json["findings"].as_array().into_iter().flatten()
-    }
-
-    /// The finding with this code.
-    pub(crate) fn finding(&self, code: &str) -> &Value {
-        self.findings()
-            .find(|finding| finding["code"] == code)
-            .unwrap_or_else(|| panic!("no {code}: {}", self.details()))
     }
 
     /// Everything that is refused, of the diagnosis and of its findings, as one text.

@@ -1,9 +1,9 @@
-//! A hub and its peers, made by hand: several peers on one interface, or cards in place of cables.
+//! A hub and its peers, made by hand over cards of the machine in place of the lab's cables.
 //!
 //! ```text
 //!  namespace hub                                     namespace peer1, peer2 …
 //!  wghub   10.40.0.254/24                            wgpeer1 10.40.0.1/24
-//!  road1   10.41.1.254/24   ── veth, or two cards ── road    10.41.1.1/24
+//!  road1   10.41.1.254/24   ── two cards, joined ── road    10.41.1.1/24
 //! ```
 
 use std::fmt::Write as _;
@@ -16,8 +16,8 @@ pub(crate) const HUB: (&str, &str) = ("ws-k-hub", "wghub");
 
 /// A hub with peers; goes with the test.
 pub(crate) struct Star {
-    /// Public keys of the peers.
-    pub(crate) keys: Vec<String>,
+    /// Private keys of the peers.
+    keys: Vec<String>,
 }
 
 /// The namespace of a peer, the first being 1.
@@ -26,17 +26,6 @@ pub(crate) fn peer(number: usize) -> String {
 }
 
 impl Star {
-    /// With veth cables, as long packets on them as the kernel likes to make.
-    pub(crate) fn of_cables(peers: usize) -> Self {
-        Self::up(peers, |number| {
-            let (hub, peer) = (HUB.0, peer(number));
-            ip(
-                hub,
-                &format!("link add road{number} type veth peer name road netns {peer}"),
-            );
-        })
-    }
-
     /// With one peer over two cards of this machine that are joined; the hub's keeps its name.
     pub(crate) fn of_cards(hub: &str, far: &str) -> Self {
         Self::up(1, |number| {
@@ -93,11 +82,6 @@ impl Star {
             run(within(HUB.0, "ping").args(["-c", "1", "-W", "20", &target]));
         }
         star
-    }
-
-    /// The public key of a peer, the first being 1.
-    pub(crate) fn key(&self, number: usize) -> String {
-        key("pubkey", &self.keys[number - 1])
     }
 
     fn namespaces(&self) -> Vec<String> {
