@@ -13,7 +13,7 @@ use serde_json::Value;
 const EMULATED: &str = "WIRESPEED_EMULATED";
 
 /// The longest anything may take in there.
-const PATIENCE: Duration = Duration::from_mins(15);
+const PATIENCE: Duration = Duration::from_secs(15 * 60);
 
 /// Why nothing can be tried here, said for each case.
 pub(crate) fn skipped(case: &str) -> bool {
