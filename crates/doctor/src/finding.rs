@@ -6,6 +6,9 @@ use crate::probe::Probe;
 use crate::{Change, End, Evidence, EvidenceLine, Finding, Goal, Refusal, Remedy, Severity};
 use wirespeed_settings::{Setting, Value};
 
+/// IPv4 and TCP headers with timestamps, in bytes of each packet.
+const HEADERS: f64 = 52.0;
+
 /// One cause: its stable code, its title, how to know, and how it stands to the others.
 pub(crate) struct Check {
     pub(crate) code: &'static str,
@@ -145,12 +148,61 @@ pub(crate) fn rates_line(evidence: &Evidence, direction: Direction) -> Option<Ev
     ))
 }
 
+/// The same for several directions.
+pub(crate) fn rates_lines(
+    evidence: &Evidence,
+    directions: &[Direction],
+) -> impl Iterator<Item = EvidenceLine> {
+    directions
+        .iter()
+        .filter_map(|direction| rates_line(evidence, *direction))
+}
+
 /// A shell command with the machine it is for, as one line: names from outside must not end the comment they stand in.
 pub(crate) fn command(evidence: &Evidence, end: End, text: impl AsRef<str>) -> String {
     format!("{}  # on {}", text.as_ref(), evidence.name(end))
         .chars()
         .map(|letter| if letter.is_control() { ' ' } else { letter })
         .collect()
+}
+
+/// A remedy that is no setting of the machine's, and so without commands, persistence and undo of its own.
+pub(crate) fn by_hand(title: impl Into<String>, risk: impl Into<String>) -> Remedy {
+    Remedy {
+        title: title.into(),
+        changes: Vec::new(),
+        commands: Vec::new(),
+        goal: Goal::Goodput,
+        persistence: String::new(),
+        risk: risk.into(),
+        undo: String::new(),
+    }
+}
+
+/// A limit on what leaves by the sender's tunnel interface, so that the payload keeps to `share` of `payload` bit/s, with the
+/// change that sets it. `None` without a tunnel there, or below a tenth of a megabit.
+pub(crate) fn shaper(
+    evidence: &Evidence,
+    direction: Direction,
+    payload: f64,
+    share: f64,
+) -> Option<(f64, Vec<(Change, Value)>)> {
+    let end = crate::view::sender(direction);
+    let tunnel = evidence.tunnel(end)?;
+    let packet = f64::from(tunnel.mtu.max(576));
+    // The limit counts inner IP packets, a measurement their payload.
+    let limit = (payload * packet / (packet - HEADERS) * share / 1e4).round() * 1e4;
+    if limit < 1e5 {
+        return None;
+    }
+    let change = Change {
+        end,
+        setting: Setting::EgressShaper {
+            interface: tunnel.name.clone(),
+        },
+        value: Value::from(limit as u64),
+    };
+    Some((limit, vec![(change, Value::Null)]))
 }
 
 /// A remedy made of settings, with the same as shell commands; `before` is what each had, for taking it back.

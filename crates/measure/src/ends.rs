@@ -16,7 +16,7 @@ use crate::outside::{self, Outside};
 use crate::{MeasureError, Stop, Via};
 
 /// How long a snapshot of a machine may take.
-const SNAPSHOT_WITHIN: Duration = Duration::from_secs(20);
+pub(crate) const SNAPSHOT_WITHIN: Duration = Duration::from_secs(20);
 /// How long counters may take, over a path that is full.
 const COUNTERS_WITHIN: Duration = Duration::from_secs(15);
 /// How long the machines may take to end what runs.

@@ -15,7 +15,7 @@ use wirespeed_settings::{Setting, shell_word};
 use super::cpu_saturated::{machine_name, machines};
 use super::{names_host, same_direction};
 use crate::cards::sum;
-use crate::finding::{Check, Found, Outcome, command, line, rates_line, remedy_of};
+use crate::finding::{Check, Found, Outcome, command, line, rates_lines, remedy_of};
 use crate::losses::{self, Losses, Period, on_the_way, sysctl};
 use crate::view::{DIRECTIONS, ENDS, moved, only, word};
 use crate::{Change, End, Evidence, EvidenceLine, Finding, Goal, Refusal, Remedy};
@@ -128,11 +128,7 @@ fn found_elsewhere(evidence: &Evidence, end: End) -> Option<Found> {
             )
         })
         .collect();
-    lines.extend(
-        directions
-            .iter()
-            .filter_map(|direction| rates_line(evidence, *direction)),
-    );
+    lines.extend(rates_lines(evidence, &directions));
     Some(Found {
         severity: losses::severity(evidence, &directions),
         confidence: 0.65,
@@ -213,11 +209,7 @@ fn found(evidence: &Evidence, end: End) -> Option<Found> {
     if let Some(now) = now {
         lines.push(line(SYSCTL, evidence.name(end), (), now, "packets"));
     }
-    lines.extend(
-        directions
-            .iter()
-            .filter_map(|direction| rates_line(evidence, *direction)),
-    );
+    lines.extend(rates_lines(evidence, &directions));
     Some(Found {
         severity: losses::severity(evidence, &directions),
         confidence: 0.9,

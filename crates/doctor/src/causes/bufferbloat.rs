@@ -3,15 +3,15 @@
 //! Known from the RTT while loaded against the idle one: over the short loads of the comparison, or over one longer load
 //! of several streams (a soak), because a sender that watches the delay fills a deep queue only slowly.
 
-use serde_json::json;
 use wirespeed_facts::{Known, TcpProgress};
 use wirespeed_measure::statistics::percentile;
 use wirespeed_measure::{Direction, RttSummary, Sample, Via};
-use wirespeed_settings::Setting;
 
-use crate::finding::{Check, Found, Outcome, line, milliseconds, rate, rates_line, remedy_of};
+use crate::finding::{
+    self, Check, Found, Outcome, line, milliseconds, rate, rates_line, remedy_of,
+};
 use crate::view::{DIRECTIONS, FEWEST_SAMPLES, median, sender, word};
-use crate::{Change, End, Evidence, Goal, Remedy, Severity, watched};
+use crate::{End, Evidence, Goal, Remedy, Severity, watched};
 
 pub(super) const CODE: &str = "bufferbloat";
 
@@ -34,8 +34,6 @@ const FILLING: f64 = 0.005;
 const FILLING_SHARE_OF_IDLE: f64 = 0.25;
 /// Share of the measured rate a shaper is set to, so that the queue builds where it is short.
 const SHAPED_SHARE: f64 = 0.95;
-/// IPv4 and TCP headers with timestamps, in bytes of each packet.
-const HEADERS: f64 = 52.0;
 /// Replies a sample needs before its median RTT says anything.
 const FEWEST_REPLIES: u32 = 3;
 
@@ -294,33 +292,16 @@ fn found(evidence: &Evidence, bloat: &Bloat) -> Found {
 
 /// A limit a little under what the tunnel carried, at the sender, where the queue can be kept short.
 fn shaper(evidence: &Evidence, direction: Direction) -> Option<Remedy> {
-    let end = sender(direction);
-    let tunnel = evidence.tunnel(end)?;
     let goodput = carried(evidence, direction)?;
-    let packet = f64::from(tunnel.mtu.max(576));
-    // The limit counts inner IP packets, the measurement their payload.
-    let limit = (goodput * packet / (packet - HEADERS) * SHAPED_SHARE / 1e4).round() * 1e4;
-    if limit < 1e5 {
-        return None;
-    }
-    let setting = Setting::EgressShaper {
-        interface: tunnel.name.clone(),
-    };
+    let (limit, changes) = finding::shaper(evidence, direction, goodput, SHAPED_SHARE)?;
     Some(remedy_of(
         evidence,
         format!(
             "Limit what leaves by {} to {}",
-            evidence.interface_at(end),
+            evidence.interface_at(sender(direction)),
             rate(limit)
         ),
-        vec![(
-            Change {
-                end,
-                setting,
-                value: json!(limit as u64),
-            },
-            json!(null),
-        )],
+        changes,
         Goal::LoadedRtt,
         format!(
             "caps the tunnel's peak at {}; wrong when the road's rate changes",

@@ -10,10 +10,10 @@ use wirespeed_measure::Direction;
 
 use super::same_direction;
 use crate::cards::sum;
-use crate::finding::{Check, Found, Outcome, line, percent, rates_line};
+use crate::finding::{Check, Found, Outcome, by_hand, line, percent, rates_lines};
 use crate::losses::{self, Period};
 use crate::view::{ENDS, only, receiver, sender, word};
-use crate::{End, Evidence, EvidenceLine, Finding, Goal, Refusal, Remedy, Severity};
+use crate::{End, Evidence, EvidenceLine, Finding, Refusal, Remedy, Severity};
 
 pub(super) const CODE: &str = "cloud-limit";
 
@@ -167,11 +167,7 @@ fn found(evidence: &Evidence, end: End) -> Option<Found> {
             "",
         ));
     }
-    lines.extend(
-        directions
-            .iter()
-            .filter_map(|direction| rates_line(evidence, *direction)),
-    );
+    lines.extend(rates_lines(evidence, &directions));
     let slower = directions
         .iter()
         .any(|direction| evidence.below(*direction, HEALTHY_RATIO) == Some(true));
@@ -221,18 +217,6 @@ fn larger_instance() -> Remedy {
         "A larger instance, or one of a kind with more network; or the traffic spread over several instances",
         "cost; an outage while it is changed",
     )
-}
-
-fn by_hand(title: &str, risk: &str) -> Remedy {
-    Remedy {
-        title: title.to_owned(),
-        changes: Vec::new(),
-        commands: Vec::new(),
-        goal: Goal::Goodput,
-        persistence: String::new(),
-        risk: risk.to_owned(),
-        undo: String::new(),
-    }
 }
 
 #[cfg(test)]

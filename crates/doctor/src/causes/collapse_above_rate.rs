@@ -3,19 +3,17 @@
 //! Known from a sweep of caps: one below what the road carries gives more, or the same far more steadily, with far fewer
 //! retransmissions. The loads before it must have shown the same, for one run of a few seconds proves nothing.
 
-use serde_json::json;
 use wirespeed_measure::{Direction, RateSweep, SweepStep, Via};
-use wirespeed_settings::Setting;
 
 use super::{
     bufferbloat, congestion_control, cpu_saturated, explained, one_core_bound, same_direction,
     socket_overflow,
 };
-use crate::finding::{Check, Found, Outcome, line, percent, rate, rates_line, remedy_of};
+use crate::finding::{self, Check, Found, Outcome, line, percent, rate, rates_line, remedy_of};
 use crate::probe::Probe;
 use crate::road;
 use crate::view::{DIRECTIONS, median, sender, word};
-use crate::{Change, Evidence, Goal, Remedy, Severity};
+use crate::{Evidence, Goal, Remedy, Severity};
 
 pub(super) const CODE: &str = "collapse-above-rate";
 
@@ -54,8 +52,6 @@ const BETTER: f64 = 1.15;
 const NEARLY_AS_MUCH: f64 = 0.85;
 /// With a cap at most this share of the retransmissions is left.
 const CALMER: f64 = 1.0 / 3.0;
-/// IPv4 and TCP headers with timestamps, in bytes of each packet.
-const HEADERS: f64 = 52.0;
 
 struct Collapse<'a> {
     direction: Direction,
@@ -246,32 +242,16 @@ fn found(evidence: &Evidence, collapse: &Collapse<'_>) -> Found {
 }
 
 fn shaper(evidence: &Evidence, collapse: &Collapse<'_>) -> Option<Remedy> {
-    let end = sender(collapse.direction);
-    let tunnel = evidence.tunnel(end)?;
-    let packet = f64::from(tunnel.mtu.max(576));
-    // The limit counts inner IP packets, the cap their payload.
-    let limit = (collapse.capped.cap? * packet / (packet - HEADERS) / 1e4).round() * 1e4;
-    if limit < 1e5 {
-        return None;
-    }
-    let setting = Setting::EgressShaper {
-        interface: tunnel.name.clone(),
-    };
+    let (limit, changes) =
+        finding::shaper(evidence, collapse.direction, collapse.capped.cap?, 1.0)?;
     Some(remedy_of(
         evidence,
         format!(
             "Limit what leaves by {} to {}, the highest rate that stayed steady",
-            evidence.interface_at(end),
+            evidence.interface_at(sender(collapse.direction)),
             rate(limit)
         ),
-        vec![(
-            Change {
-                end,
-                setting,
-                value: json!(limit as u64),
-            },
-            json!(null),
-        )],
+        changes,
         Goal::Goodput,
         "caps the tunnel's peak; look for the rate again after every other repair: in one public case it rose from 150 to 450 Mbit/s".to_owned(),
     ))

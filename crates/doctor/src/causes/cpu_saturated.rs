@@ -3,7 +3,7 @@
 use super::starves;
 use crate::cores::{self, Cores};
 use crate::device;
-use crate::finding::{Check, Found, Outcome, line, percent, rates_line};
+use crate::finding::{Check, Found, Outcome, line, percent, rates_lines};
 use crate::view::{DIRECTIONS, ENDS, median, moved, only, word};
 use crate::{End, Evidence, Goal, Remedy, Severity, watched};
 use wirespeed_facts::{CountersDelta, Implementation};
@@ -236,11 +236,7 @@ fn found(evidence: &Evidence, end: End, hits: &[(Direction, Cores)]) -> Option<F
     for end in daemons(evidence, end) {
         lines.extend(device::work_lines(evidence, end, *first));
     }
-    lines.extend(
-        directions
-            .iter()
-            .filter_map(|direction| rates_line(evidence, *direction)),
-    );
+    lines.extend(rates_lines(evidence, &directions));
     let certain = directions
         .iter()
         .any(|direction| evidence.below(*direction, HEALTHY_RATIO) == Some(true));

@@ -12,7 +12,9 @@ use super::cpu_saturated::{HEALTHY_RATIO, machine_name, machines};
 use super::{cpu_saturated, names_host, one_core_bound, same_direction, starves};
 use crate::cards::sum;
 use crate::cores;
-use crate::finding::{Check, Found, Outcome, command, line, percent, rates_line, remedy_of};
+use crate::finding::{
+    Check, Found, Outcome, by_hand, command, line, percent, rates_lines, remedy_of,
+};
 use crate::losses::{self, Period};
 use crate::view::{ENDS, only, word};
 use crate::{Change, End, Evidence, EvidenceLine, Finding, Goal, Remedy, Severity};
@@ -167,7 +169,7 @@ fn stolen(evidence: &Evidence, end: End) -> Option<Found> {
             "",
         ));
     }
-    rates(evidence, &directions, &mut lines);
+    lines.extend(rates_lines(evidence, &directions));
     Some(Found {
         severity: severity(evidence, &directions, certain),
         confidence: if certain { 0.85 } else { 0.6 },
@@ -265,7 +267,7 @@ fn of_group(evidence: &Evidence, end: End) -> Option<Found> {
         first.cores,
         "cores",
     ));
-    rates(evidence, &directions, &mut lines);
+    lines.extend(rates_lines(evidence, &directions));
     Some(Found {
         severity: severity(evidence, &directions, certain),
         confidence: if certain { 0.9 } else { 0.6 },
@@ -372,7 +374,7 @@ fn hot(evidence: &Evidence, end: End) -> Option<Found> {
         })
         .collect();
     lines.extend(frequency_line(evidence, end));
-    rates(evidence, &directions, &mut lines);
+    lines.extend(rates_lines(evidence, &directions));
     Some(Found {
         severity: severity(evidence, &directions, certain),
         confidence: if certain { 0.7 } else { 0.5 },
@@ -425,7 +427,7 @@ fn slow_governor(evidence: &Evidence, end: End) -> Option<Found> {
         ));
     }
     lines.extend(frequency_line(evidence, end));
-    rates(evidence, &directions, &mut lines);
+    lines.extend(rates_lines(evidence, &directions));
     let because = match (governor, capped) {
         (_, Some((allowed, maximum))) => format!(
             "The cores are full, and may run at {:.1} GHz of the {:.1} GHz the processor has.",
@@ -512,26 +514,6 @@ fn uncapped(evidence: &Evidence, end: End, maximum: u64) -> Remedy {
                     / 1000
             ),
         ),
-    }
-}
-
-fn rates(evidence: &Evidence, directions: &[Direction], lines: &mut Vec<EvidenceLine>) {
-    lines.extend(
-        directions
-            .iter()
-            .filter_map(|direction| rates_line(evidence, *direction)),
-    );
-}
-
-fn by_hand(title: &str, risk: &str) -> Remedy {
-    Remedy {
-        title: title.to_owned(),
-        changes: Vec::new(),
-        commands: Vec::new(),
-        goal: Goal::Goodput,
-        persistence: String::new(),
-        risk: risk.to_owned(),
-        undo: String::new(),
     }
 }
 

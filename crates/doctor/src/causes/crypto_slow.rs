@@ -8,7 +8,7 @@ use wirespeed_facts::{Facts, Known};
 use wirespeed_measure::Direction;
 
 use super::{cpu_saturated, names_host, one_core_bound};
-use crate::finding::{Check, Found, Outcome, line, rates_line};
+use crate::finding::{Check, Found, Outcome, line, rates_lines};
 use crate::view::{DIRECTIONS, only};
 use crate::{End, Evidence, Finding, Goal, Remedy, Severity};
 
@@ -90,11 +90,7 @@ fn found(evidence: &Evidence, end: End, directions: &[Direction]) -> Option<Foun
             "",
         ),
     ];
-    lines.extend(
-        directions
-            .iter()
-            .filter_map(|direction| rates_line(evidence, *direction)),
-    );
+    lines.extend(rates_lines(evidence, directions));
     Some(Found {
         // A model that is real may be of a host that is as old.
         severity: if certain && generic {

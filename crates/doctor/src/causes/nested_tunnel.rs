@@ -8,7 +8,7 @@ use wirespeed_measure::Direction;
 use wirespeed_settings::shell_word;
 
 use super::{cpu_saturated, icmp_black_hole, mtu_exceeds_path, one_core_bound};
-use crate::finding::{Check, Found, Outcome, command, line, rates_line};
+use crate::finding::{Check, Found, Outcome, command, line, rates_lines};
 use crate::mtu::{self, IPV6_MINIMUM};
 use crate::view::{DIRECTIONS, ENDS, sender};
 use crate::{End, Evidence, Finding, Goal, Remedy, Severity};
@@ -118,11 +118,7 @@ fn found(evidence: &Evidence, end: End, outer: &Link) -> Found {
         .into_iter()
         .filter(|direction| sender(*direction) == end)
         .collect();
-    lines.extend(
-        directions
-            .iter()
-            .filter_map(|direction| rates_line(evidence, *direction)),
-    );
+    lines.extend(rates_lines(evidence, &directions));
     let because = if excess > 0 {
         format!(
             "What {} sends goes through {} ({kind}) again, and a full packet is {excess} bytes too large for that: it is fragmented or lost there.",

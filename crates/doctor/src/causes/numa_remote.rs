@@ -9,7 +9,7 @@ use wirespeed_measure::Direction;
 use super::irq_placement::moving;
 use super::{names_host, one_core_bound, same_direction};
 use crate::cards::{self, Card, core_numbers, list, sum};
-use crate::finding::{Check, Found, Outcome, line, percent, rates_line};
+use crate::finding::{Check, Found, Outcome, line, percent, rates_lines};
 use crate::losses::{self, Period};
 use crate::view::{ENDS, only, receiver, word};
 use crate::{End, Evidence, Finding, Refusal, Severity};
@@ -120,11 +120,7 @@ fn found(evidence: &Evidence, end: End, card: &Card<'_>) -> Option<Found> {
             "interrupts",
         ));
     }
-    lines.extend(
-        directions
-            .iter()
-            .filter_map(|direction| rates_line(evidence, *direction)),
-    );
+    lines.extend(rates_lines(evidence, &directions));
     let near = list(&first.near);
     let wanted: Vec<(u32, String)> = card
         .detail

@@ -13,7 +13,7 @@ use wirespeed_measure::Direction;
 use wirespeed_settings::Setting;
 
 use super::{cpu_saturated, names_host, one_core_bound};
-use crate::finding::{Check, Found, Outcome, line, rates_line, remedy_of};
+use crate::finding::{Check, Found, Outcome, line, rates_lines, remedy_of};
 use crate::view::{DIRECTIONS, ENDS, only};
 use crate::{Change, End, Evidence, Goal, Remedy, Severity};
 
@@ -129,11 +129,7 @@ fn found(evidence: &Evidence, end: End, limited: &[Direction], off: &[Off<'_>]) 
             )
         })
         .collect();
-    lines.extend(
-        limited
-            .iter()
-            .filter_map(|direction| rates_line(evidence, *direction)),
-    );
+    lines.extend(rates_lines(evidence, limited));
     let crippled = |direction: &Direction| evidence.crippled(*direction);
     let severity = if limited.iter().any(crippled) {
         Severity::Critical

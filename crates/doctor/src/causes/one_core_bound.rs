@@ -10,7 +10,7 @@ use super::cpu_saturated::{
 use super::starves;
 use crate::cores::{self, Cores};
 use crate::device;
-use crate::finding::{Check, Found, Outcome, command, line, percent, rates_line};
+use crate::finding::{Check, Found, Outcome, command, line, percent, rates_lines};
 use crate::view::{DIRECTIONS, ENDS, only, word};
 use crate::{End, Evidence, Goal, Remedy};
 
@@ -139,11 +139,7 @@ fn found(evidence: &Evidence, end: End, hits: &[(Direction, Cores)]) -> Option<F
     for end in daemons(evidence, end) {
         lines.extend(device::work_lines(evidence, end, *first));
     }
-    lines.extend(
-        directions
-            .iter()
-            .filter_map(|direction| rates_line(evidence, *direction)),
-    );
+    lines.extend(rates_lines(evidence, &directions));
     let certain = directions
         .iter()
         .any(|direction| evidence.below(*direction, HEALTHY_RATIO) == Some(true));

@@ -13,7 +13,7 @@ use wirespeed_settings::{Setting, shell_word};
 use super::backlog_overflow::loses_packets;
 use super::{names_host, same_direction};
 use crate::cards::{self, Card};
-use crate::finding::{Check, Found, Outcome, command, line, rates_line, remedy_of};
+use crate::finding::{Check, Found, Outcome, command, line, rates_lines, remedy_of};
 use crate::losses::{self, Losses, Period};
 use crate::view::{ENDS, only, word};
 use crate::{Change, End, Evidence, EvidenceLine, Finding, Goal, Refusal, Remedy};
@@ -170,11 +170,7 @@ fn found(evidence: &Evidence, end: End, card: &Card<'_>) -> Option<Found> {
             "packets",
         ));
     }
-    lines.extend(
-        directions
-            .iter()
-            .filter_map(|direction| rates_line(evidence, *direction)),
-    );
+    lines.extend(rates_lines(evidence, &directions));
     let (remedies, refused) = longer(evidence, end, card);
     Some(Found {
         severity: losses::severity(evidence, &directions),

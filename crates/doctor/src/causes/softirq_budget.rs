@@ -12,7 +12,7 @@ use wirespeed_settings::Setting;
 use super::{backlog_overflow, names_host, ring_overflow, same_direction};
 use crate::cards::sum;
 use crate::cores;
-use crate::finding::{Check, Found, Outcome, command, line, rates_line, remedy_of};
+use crate::finding::{Check, Found, Outcome, command, line, rates_lines, remedy_of};
 use crate::losses::{self, Losses, Period, sysctl};
 use crate::view::{ENDS, only, word};
 use crate::{Change, End, Evidence, Finding, Goal, Refusal, Remedy, Severity};
@@ -156,11 +156,7 @@ fn found(evidence: &Evidence, end: End) -> Option<Found> {
             lines.push(line(name, evidence.name(end), (), now, unit));
         }
     }
-    lines.extend(
-        directions
-            .iter()
-            .filter_map(|direction| rates_line(evidence, *direction)),
-    );
+    lines.extend(rates_lines(evidence, &directions));
     Some(Found {
         severity: if small {
             losses::severity(evidence, &directions)

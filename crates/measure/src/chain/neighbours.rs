@@ -7,6 +7,7 @@ use wirespeed_facts::{EndpointRoute, Facts};
 use wirespeed_reach::Machine;
 
 use super::Hop;
+use crate::ends::SNAPSHOT_WITHIN;
 use crate::operations::{SNAPSHOT, WAY};
 use crate::outside::WantedWay;
 use crate::prefix::{contains, prefix};
@@ -14,8 +15,6 @@ use crate::{Ends, FarEnd, MeasureError, Overrides, Stop, Via};
 
 /// How long a machine may take to look up a route.
 const WAY_WITHIN: Duration = Duration::from_secs(10);
-/// How long it may take to tell of itself.
-const SNAPSHOT_WITHIN: Duration = Duration::from_secs(20);
 
 impl Hop {
     pub(super) fn between(
