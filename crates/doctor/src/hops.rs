@@ -8,7 +8,8 @@ use wirespeed_measure::{ChainMeasured, Direction, Estimate, HopMeasured, HopRate
 
 use crate::Verdict;
 use crate::finding::{milliseconds, percent, rate};
-use crate::view::word;
+use crate::judge::TOO_WIDE;
+use crate::view::{FEWEST_PAIRS, word};
 
 /// Share of its own bare path that a tunnel over one hop should carry.
 const ONE_HOP: f64 = 0.9;
@@ -16,10 +17,6 @@ const ONE_HOP: f64 = 0.9;
 const SEVERAL_HOPS: f64 = 0.5;
 /// The rule says nothing of more WireGuard hops than these.
 const MOST_HOPS: usize = 3;
-/// An interval wider than this that reaches both sides of the rule leaves open what it is.
-const TOO_WIDE: f64 = 0.4;
-/// Fewer rounds than this prove nothing.
-const FEWEST_ROUNDS: usize = 5;
 
 /// How a figure stands to its rule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -158,7 +155,7 @@ fn share(
     rounds: usize,
 ) -> Share {
     let standing = match (ratio, should) {
-        (Some(ratio), Some(should)) if rounds >= FEWEST_ROUNDS => {
+        (Some(ratio), Some(should)) if rounds >= FEWEST_PAIRS => {
             if ratio.high < should {
                 Standing::Below
             } else if ratio.low < should && ratio.high - ratio.low > TOO_WIDE {

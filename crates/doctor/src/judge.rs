@@ -15,7 +15,7 @@ const UNEXPLAINED: &str = "unexplained";
 const SLOW_FOR_SURE: f64 = 0.8;
 
 /// An interval of tunnel/bare wider than this leaves open what it is.
-const TOO_WIDE: f64 = 0.4;
+pub(crate) const TOO_WIDE: f64 = 0.4;
 
 /// What the evidence says. Pure: the same evidence always gives the same diagnosis.
 pub fn judge(evidence: &Evidence) -> Diagnosis {

@@ -11,7 +11,7 @@ use wirespeed_settings::Setting;
 use crate::finding::{Check, Found, Outcome, line, milliseconds, remedy_of};
 use crate::readings::{counted, readings};
 use crate::view::ENDS;
-use crate::{Change, End, Evidence, EvidenceLine, Goal, Refusal, Remedy, Severity};
+use crate::{Change, End, Evidence, EvidenceLine, Goal, Refusal, Remedy, Severity, losses};
 
 pub(super) const CODE: &str = "accept-queue";
 
@@ -49,10 +49,7 @@ fn found(evidence: &Evidence, end: End) -> Option<Found> {
         return None;
     }
     let facts = evidence.facts(end)?;
-    let limit: Option<u64> = facts
-        .sysctls
-        .get(SOMAXCONN)
-        .and_then(|value| value.value()?.parse().ok());
+    let limit = losses::sysctl(facts, SOMAXCONN);
     let listeners = facts
         .connections
         .value()

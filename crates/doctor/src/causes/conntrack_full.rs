@@ -9,7 +9,7 @@ use wirespeed_settings::Setting;
 use crate::finding::{Check, Found, Outcome, command, line, percent, remedy_of};
 use crate::readings::{counted, fullest_conntrack, readings};
 use crate::view::ENDS;
-use crate::{Change, End, Evidence, Goal, Remedy, Severity};
+use crate::{Change, End, Evidence, Goal, Remedy, Severity, losses};
 
 pub(super) const CODE: &str = "conntrack-full";
 
@@ -133,13 +133,9 @@ fn more_room(evidence: &Evidence, end: End, room: u64) -> Remedy {
         };
         before.map(|before| (change, json!(before)))
     };
-    let buckets: Option<u64> = evidence.facts(end).and_then(|facts| {
-        let text = facts
-            .sysctls
-            .get("net.netfilter.nf_conntrack_buckets")?
-            .value()?;
-        text.parse().ok()
-    });
+    let buckets = evidence
+        .facts(end)
+        .and_then(|facts| losses::sysctl(facts, "net.netfilter.nf_conntrack_buckets"));
     // A chain of four on average, as the kernel itself laid its tables out before Linux 5.15.
     let longer = buckets.filter(|buckets| buckets.saturating_mul(4) < wanted);
     let changes = sysctl("net.netfilter.nf_conntrack_max", wanted)

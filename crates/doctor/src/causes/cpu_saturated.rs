@@ -3,9 +3,9 @@
 use super::starves;
 use crate::cores::{self, Cores};
 use crate::device;
-use crate::finding::{Check, Found, Outcome, line, percent, rates_lines};
+use crate::finding::{Check, Found, Outcome, by_hand, line, percent, rates_lines};
 use crate::view::{DIRECTIONS, ENDS, median, moved, only, word};
-use crate::{End, Evidence, Goal, Remedy, Severity, watched};
+use crate::{End, Evidence, Remedy, Severity, watched};
 use wirespeed_facts::{CountersDelta, Implementation};
 use wirespeed_measure::{Direction, Via};
 
@@ -284,19 +284,14 @@ fn less_work(evidence: &Evidence, end: End) -> Remedy {
     } else {
         "Less work per byte: offloads on, fewer firewall rules; then hardware"
     };
-    Remedy {
-        title: title.to_owned(),
-        changes: Vec::new(),
-        commands: Vec::new(),
-        goal: Goal::Goodput,
-        persistence: String::new(),
-        risk: if userspace {
-            "changing the implementation interrupts the tunnel for some seconds".to_owned()
+    by_hand(
+        title,
+        if userspace {
+            "changing the implementation interrupts the tunnel for some seconds"
         } else {
-            String::new()
+            ""
         },
-        undo: String::new(),
-    }
+    )
 }
 
 #[cfg(test)]

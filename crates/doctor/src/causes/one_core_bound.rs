@@ -10,7 +10,7 @@ use super::cpu_saturated::{
 use super::starves;
 use crate::cores::{self, Cores};
 use crate::device;
-use crate::finding::{Check, Found, Outcome, command, line, percent, rates_lines};
+use crate::finding::{Check, Found, Outcome, by_hand, command, line, percent, rates_lines};
 use crate::view::{DIRECTIONS, ENDS, only, word};
 use crate::{End, Evidence, Goal, Remedy};
 
@@ -236,8 +236,8 @@ fn remedies(
         );
     }
     let several = "Several tunnels between the same sites, with the traffic spread over them";
-    remedies.push(Remedy {
-        title: if evidence.is_userspace(end) {
+    remedies.push(by_hand(
+        if evidence.is_userspace(end) {
             several.to_owned()
         } else {
             format!(
@@ -245,13 +245,8 @@ fn remedies(
                 device::PROGRAM
             )
         },
-        changes: Vec::new(),
-        commands: Vec::new(),
-        goal: Goal::Goodput,
-        persistence: String::new(),
-        risk: "a change of the set-up at both ends".to_owned(),
-        undo: String::new(),
-    });
+        "a change of the set-up at both ends",
+    ));
     remedies.extend(
         daemons(evidence, end)
             .into_iter()
