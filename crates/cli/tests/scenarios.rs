@@ -82,8 +82,13 @@ fn as_it_should_be(scenario: &Scenario) -> Result<(), String> {
     );
     compare(scenario, &report).map_err(|why| {
         let findings = serde_json::to_string_pretty(&report["findings"]).unwrap_or_default();
+        let kept = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{}.json", scenario.name));
+        let whole = match std::fs::write(&kept, &output.stdout) {
+            Ok(()) => kept.display().to_string(),
+            Err(error) => format!("not kept: {error}"),
+        };
         format!(
-            "{why}\nfindings: {findings}\nnot checked: {}",
+            "{why}\nfindings: {findings}\nnot checked: {}\nthe whole report: {whole}",
             report["not_checked"]
         )
     })?;
