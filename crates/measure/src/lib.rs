@@ -28,6 +28,7 @@ mod exchange;
 mod exchange_client;
 mod exchange_request;
 mod exchange_server;
+mod exchange_stages;
 #[cfg(any(test, feature = "fuzzing"))]
 pub mod fuzzing;
 mod interleave;
