@@ -4,12 +4,14 @@
 //! datagrams at a rate that bare TCP reaches easily tell: lost in numbers, all UDP is policed; not lost while the
 //! tunnel's own packets are (by the peers' counters at both ends), the tunnel's port or protocol is.
 
+use std::net::{IpAddr, SocketAddr};
+
 use wirespeed_measure::{Direction, SequenceProbe, Via};
 use wirespeed_settings::shell_word;
 
 use super::{CHECKS, bufferbloat, cpu_saturated, offload_broken, one_core_bound, same_direction};
 use crate::cores;
-use crate::finding::{Check, Found, Outcome, command, line, percent, rate, rates_line};
+use crate::finding::{Check, Found, Outcome, by_hand, command, line, percent, rate, rates_line};
 use crate::probe::{Datagrams, Probe};
 use crate::road::{self, OuterLoss};
 use crate::view::{DIRECTIONS, ENDS, moved, receiver, sender, word};
@@ -66,6 +68,7 @@ const ROOM: f64 = 0.75;
 const ROOM_OF_ONE: f64 = 0.9;
 /// The datagrams must outrun the tunnel this many times to say anything of it.
 const OUTRUN: f64 = 1.3;
+const RISK: &str = "every peer needs the new port, and firewalls on the way have to let it in";
 
 /// What is held back.
 #[derive(Debug, Clone, Copy)]
@@ -259,7 +262,7 @@ fn found(evidence: &Evidence, direction: Direction, shaped: Shaped<'_>) -> Found
         direction: Some(direction),
         evidence: lines,
         because,
-        remedies: another_port(evidence, shaped).into_iter().collect(),
+        remedies: vec![another_port(evidence, shaped)],
         refused: vec![Refusal {
             remedy: "larger buffers, another MTU or another congestion control".to_owned(),
             why: "what a network on the way takes out, no setting of the ends brings back; tell the operator, with these figures".to_owned(),
@@ -267,15 +270,28 @@ fn found(evidence: &Evidence, direction: Direction, shaped: Shaped<'_>) -> Found
     }
 }
 
-/// Another port, at the end whose port the other one sends to.
-fn another_port(evidence: &Evidence, shaped: Shaped<'_>) -> Option<Remedy> {
+/// Another port, at the end that is called. Where neither end has the address that the other one sends to, its port is
+/// the one of a port forward, and that is not ours to change.
+fn another_port(evidence: &Evidence, shaped: Shaped<'_>) -> Remedy {
+    let title = match shaped {
+        Shaped::AllUdp(_) => {
+            "Try another port; some networks spare 443 or 53, and others limit all UDP"
+        }
+        Shaped::Tunnel(..) => "Move the tunnel to another port, then measure again",
+    };
+    let called = ENDS
+        .into_iter()
+        .rev()
+        .find_map(|end| moved_to(evidence, end, title));
+    called.unwrap_or_else(|| {
+        let by_whom = "by hand: the address that is called is neither end's own";
+        by_hand(format!("{title} ({by_whom})"), RISK)
+    })
+}
+
+/// Another port at this end, if the other one calls it by an address and a port of its own.
+fn moved_to(evidence: &Evidence, end: End, title: &str) -> Option<Remedy> {
     let port = 443;
-    // The end that the other one has as a fixed endpoint.
-    let end = ENDS.into_iter().rev().find(|end| {
-        evidence
-            .tunnel(*end)
-            .is_some_and(|tunnel| tunnel.listen_port.is_some())
-    })?;
     let other = match end {
         End::Here => End::Far,
         End::Far => End::Here,
@@ -283,10 +299,13 @@ fn another_port(evidence: &Evidence, shaped: Shaped<'_>) -> Option<Remedy> {
     let tunnel = evidence.tunnel(end)?;
     let before = tunnel.listen_port?;
     let endpoint = evidence.peer_at(other)?.endpoint?;
+    if endpoint.port() != before || !has_address(evidence, end, endpoint.ip()) {
+        return None;
+    }
     let key = shell_word(tunnel.public_key.as_ref()?).into_owned();
     let their = shell_word(&evidence.tunnel(other)?.name).into_owned();
     let name = shell_word(&tunnel.name).into_owned();
-    let to = |port: u16| std::net::SocketAddr::new(endpoint.ip(), port);
+    let to = |port: u16| SocketAddr::new(endpoint.ip(), port);
     let both = |port: u16| {
         vec![
             command(evidence, end, format!("wg set {name} listen-port {port}")),
@@ -297,12 +316,6 @@ fn another_port(evidence: &Evidence, shaped: Shaped<'_>) -> Option<Remedy> {
             ),
         ]
     };
-    let title = match shaped {
-        Shaped::AllUdp(_) => {
-            "Try another port; some networks spare 443 or 53, and others limit all UDP"
-        }
-        Shaped::Tunnel(..) => "Move the tunnel to another port, then measure again",
-    };
     Some(Remedy {
         title: title.to_owned(),
         changes: Vec::new(),
@@ -311,137 +324,23 @@ fn another_port(evidence: &Evidence, shaped: Shaped<'_>) -> Option<Remedy> {
         persistence: format!(
             "`ListenPort = {port}` there and `Endpoint = …:{port}` in every peer's file"
         ),
-        risk: "every peer needs the new port, and firewalls on the way have to let it in"
-            .to_owned(),
+        risk: RISK.to_owned(),
         undo: both(before).join("\n"),
     })
 }
 
-#[cfg(test)]
-mod tests {
-    use wirespeed_measure::{Direction, Via};
-
-    use super::{CODE, wants};
-    use crate::probe::{Datagrams, Probe};
-    use crate::testing::{
-        at, codes, core, each_sample, healthy, not_checked, only_finding, path_mtu, rtt, sequence,
-        set_outer, set_ratio,
+/// Has a link of this end this address?
+fn has_address(evidence: &Evidence, end: End, address: IpAddr) -> bool {
+    let own = |text: &String| {
+        let own = text.split('/').next().map(str::parse::<IpAddr>);
+        own.is_some_and(|own| own == Ok(address.to_canonical()))
     };
-    use crate::{End, Evidence, judge};
-
-    fn at_rate(arrived: f64) -> wirespeed_measure::SequenceProbe {
-        let sent = 10_000;
-        let mut probe = sequence(
-            Direction::Upload,
-            sent,
-            (sent as f64 * (1.0 - arrived)) as u64,
-        );
-        probe.payload = 1360;
-        probe.offered = 70e6;
-        probe.arrived = 70e6 * arrived;
-        probe
-    }
-
-    fn slow(arrived: f64) -> Evidence {
-        let mut evidence = healthy();
-        set_ratio(&mut evidence, Direction::Upload, 0.3);
-        evidence.sequences.push(at_rate(arrived));
-        evidence
-    }
-
-    fn has(evidence: &Evidence) -> bool {
-        codes(&judge(evidence)).contains(&CODE)
-    }
-
-    #[test]
-    fn udp_that_loses_a_seventh_where_tcp_does_not_is_policed() {
-        assert!(!has(&slow(0.86)));
-        let finding = only_finding(&slow(0.84), CODE);
-        assert_eq!(
-            (finding.host.as_str(), finding.direction),
-            ("client", Some(Direction::Upload))
-        );
-        assert!(finding.remedies[0].commands[1].contains(":443"));
-        assert!(finding.remedies[0].undo.contains("51820"));
-    }
-
-    #[test]
-    fn it_is_asked_only_where_the_tunnel_is_far_slower_and_nothing_explains_it() {
-        let mut evidence = healthy();
-        assert_eq!(wants(&evidence, Direction::Upload), None);
-        set_ratio(&mut evidence, Direction::Upload, 0.69);
-        let probe = Some(Probe::Sequence(Datagrams::at_rate(
-            Direction::Upload,
-            70e6,
-            2.5,
-        )));
-        assert_eq!(wants(&evidence, Direction::Upload), probe);
-        assert!(not_checked(&evidence, CODE));
-        evidence.path_mtu[0] = path_mtu(Direction::Upload, 1400);
-        assert_eq!(wants(&evidence, Direction::Upload), None);
-    }
-
-    #[test]
-    fn datagrams_tell_a_policed_road_from_a_processor_that_is_busy_with_other_work() {
-        let busy = |mut evidence: Evidence| {
-            each_sample(&mut evidence, Direction::Upload, Via::Tunnel, |sample| {
-                at(sample, End::Far).cores = vec![core(0.99); 4];
-            });
-            evidence
-        };
-        only_finding(&busy(slow(0.4)), CODE);
-        only_finding(&busy(slow(1.0)), "cpu-saturated");
-        let mut evidence = slow(1.0);
-        set_outer(&mut evidence, Direction::Upload, 10_000_000, 9_000_000);
-        only_finding(&busy(evidence), "cpu-saturated");
-        // Too little room is enough to leave it open.
-        let mut evidence = slow(1.0);
-        set_outer(&mut evidence, Direction::Upload, 10_000_000, 9_000_000);
-        assert!(has(&evidence));
-        each_sample(&mut evidence, Direction::Upload, Via::Tunnel, |sample| {
-            at(sample, End::Far).cores = vec![core(0.76); 4];
-        });
-        assert!(!has(&evidence));
-    }
-
-    #[test]
-    fn a_tunnel_that_keeps_up_is_not_shaped_whatever_udp_does() {
-        let mut evidence = slow(0.3);
-        set_ratio(&mut evidence, Direction::Upload, 0.72);
-        assert!(!has(&evidence));
-    }
-
-    #[test]
-    fn the_tunnels_own_packets_lost_and_no_others_is_its_port() {
-        let mut evidence = slow(1.0);
-        assert!(!has(&evidence));
-        set_outer(&mut evidence, Direction::Upload, 10_000_000, 9_810_000);
-        assert!(!has(&evidence));
-        set_outer(&mut evidence, Direction::Upload, 10_000_000, 9_790_000);
-        let finding = only_finding(&evidence, CODE);
-        assert!(finding.confidence < 0.8);
-        // What the receiver's own socket dropped the road did not lose.
-        each_sample(&mut evidence, Direction::Upload, Via::Tunnel, |sample| {
-            at(sample, End::Far)
-                .socket_drops
-                .insert("78".to_owned(), 100);
-        });
-        assert!(!has(&evidence));
-    }
-
-    #[test]
-    fn a_receiver_that_lost_them_itself_proves_nothing() {
-        let mut evidence = slow(0.3);
-        evidence.sequences.last_mut().unwrap().receiver_dropped = 300;
-        assert!(!has(&evidence));
-    }
-
-    #[test]
-    fn a_queue_that_only_the_tunnel_fills_is_the_shapers() {
-        let mut evidence = slow(0.3);
-        each_sample(&mut evidence, Direction::Upload, Via::Tunnel, |sample| {
-            sample.loaded_rtt = Some(rtt(0.4));
-        });
-        only_finding(&evidence, CODE);
-    }
+    evidence
+        .facts(end)
+        .into_iter()
+        .flat_map(|facts| &facts.links)
+        .any(|link| link.addresses.iter().any(own))
 }
+
+#[cfg(test)]
+mod tests;
