@@ -28,6 +28,9 @@ const LATE_AT_LEAST: f64 = 0.005;
 const TOLERATED_EXTENT: u64 = 3;
 /// From this share on the sender sends again for nothing often enough to matter.
 const MATTERS: f64 = 0.02;
+/// Loads in which something was sent again for nothing, from which on it is not the last segment of one of them, which may
+/// be sent twice on any road.
+const FEWEST_HARMED: usize = 2;
 /// Share of the road's rate at which it is looked for again, and the most of it in bit/s.
 const AT_SHARE: f64 = 0.5;
 const AT_MOST: f64 = 50e6;
@@ -161,6 +164,11 @@ fn found(evidence: &Evidence, direction: Direction, order: &Order) -> Found {
         .iter()
         .filter_map(|sample| sample.windows.as_ref()?.duplicates_reported)
         .fold(0_u64, u64::saturating_add);
+    let for_nothing = tunnel
+        .iter()
+        .filter_map(|sample| sample.windows.as_ref()?.duplicates_reported)
+        .filter(|segments| *segments > 0)
+        .count();
     let again = tunnel
         .iter()
         .filter_map(|sample| sample.retransmits)
@@ -178,7 +186,10 @@ fn found(evidence: &Evidence, direction: Direction, order: &Order) -> Found {
         ));
     }
     lines.extend(rates_line(evidence, direction));
-    let costs = order.share() >= MATTERS && (again > 0 || !evidence.loaded());
+    // Without loads nothing tells whether it does harm.
+    let harmed =
+        !evidence.loaded() || met(evidence, direction, Via::Tunnel) || for_nothing >= FEWEST_HARMED;
+    let costs = order.share() >= MATTERS && harmed;
     Found {
         severity: if costs { Severity::Warning } else { Severity::Info },
         confidence: 0.9,
@@ -216,6 +227,9 @@ mod tests {
         evidence.sequences[1].reorder_extent = extent;
         each_sample(&mut evidence, Direction::Download, Via::Tunnel, |sample| {
             sample.retransmits = Some(10);
+            let mut seen = windows();
+            seen.duplicates_reported = Some(5);
+            sample.windows = Some(seen);
         });
         evidence
     }
@@ -241,11 +255,38 @@ mod tests {
             only_finding(&late(0.021, 20), CODE).severity,
             Severity::Warning
         );
-        let mut harmless = late(0.1, 20);
-        each_sample(&mut harmless, Direction::Download, Via::Tunnel, |sample| {
-            sample.retransmits = Some(0);
-        });
-        assert_eq!(only_finding(&harmless, CODE).severity, Severity::Info);
+    }
+
+    #[test]
+    fn it_is_a_warning_where_the_loads_met_it() {
+        let with = |reordering: u32, for_nothing: u64| {
+            let mut evidence = late(0.1, 20);
+            each_sample(&mut evidence, Direction::Download, Via::Tunnel, |sample| {
+                let mut seen = windows();
+                seen.reordering = Some(reordering);
+                seen.duplicates_reported = Some(for_nothing);
+                sample.windows = Some(seen);
+            });
+            evidence
+        };
+        let severity = |evidence: &Evidence| only_finding(evidence, CODE).severity;
+        // A full queue has segments sent again, too.
+        let mut evidence = with(3, 0);
+        assert_eq!(severity(&evidence), Severity::Info);
+        assert_eq!(severity(&with(4, 0)), Severity::Warning);
+        assert_eq!(severity(&with(3, 1)), Severity::Warning);
+        let mut tunnel = evidence.comparisons[1]
+            .samples
+            .iter_mut()
+            .filter(|sample| sample.load.via == Via::Tunnel);
+        tunnel
+            .next()
+            .unwrap()
+            .windows
+            .as_mut()
+            .unwrap()
+            .duplicates_reported = Some(1);
+        assert_eq!(severity(&evidence), Severity::Info);
     }
 
     #[test]
