@@ -183,7 +183,7 @@ fn remedy(evidence: &Evidence, end: End, interface: &str, kernel: KernelWireGuar
         commands,
         goal: Goal::Goodput,
         persistence: "`wireguard` in /etc/modules-load.d/wireguard.conf; whatever starts the daemon by itself (a unit, a container, WG_I_PREFER_BUGGY_USERSPACE_TO_POLISHED_KMOD) must go".to_owned(),
-        risk: "the tunnel is down for some seconds; a daemon that is part of a product (Tailscale, NetBird …) is not to be replaced".to_owned(),
+        risk: "the tunnel is down for some seconds: not from a session through this tunnel (systemd-run, or the console); a daemon that is part of a product (Tailscale, NetBird …) is not to be replaced".to_owned(),
         undo: command(evidence, end, format!("wg-quick down {interface}  # then start the daemon as it was started before")),
     }
 }
@@ -228,6 +228,11 @@ mod tests {
             (Severity::Critical, "client", Some(Direction::Download))
         );
         assert!(finding.remedies[0].commands[0].starts_with("modprobe wireguard"));
+        assert!(
+            finding.remedies[0]
+                .risk
+                .contains("not from a session through this tunnel")
+        );
         let loaded = slow(Known::Value(KernelWireGuard::Loaded), 0.97, 3.0, 0.8);
         let finding = only_finding(&loaded, CODE);
         assert_eq!(finding.severity, Severity::Warning);
