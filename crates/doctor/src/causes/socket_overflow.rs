@@ -300,24 +300,33 @@ fn for_this_socket(evidence: &Evidence, end: End, tunnel: &Tunnel, socket: &UdpS
     Remedy {
         title: format!("A receive buffer of {} MiB for this socket, in the running daemon", bytes >> 20),
         changes: vec![Change { end, setting, value: json!(bytes) }],
-        commands: vec![command(evidence, end, format!("wirespeed tune {}  # no shell command reaches a running daemon's socket", shell_word(&tunnel.name)))],
+        // A tune is started here, whichever end it changes.
+        commands: vec![command(evidence, End::Here, format!("wirespeed tune {} --far … --only {CODE}  # no shell command reaches a running daemon's socket", shell_word(&evidence.interface)))],
         goal: Goal::Goodput,
         persistence: "lasts as long as the daemon; for good: larger defaults for every socket, or a daemon that sets its own buffers".to_owned(),
         risk: "up to as much memory while packets wait; a longer queue before loss".to_owned(),
-        undo: format!("the buffer back to {} bytes (`wirespeed tune undo`), or restart the daemon", socket.receive_buffer),
+        undo: format!("the buffer of {} back to {} bytes (`wirespeed tune undo --far …`), or restart the daemon", tunnel.name, socket.receive_buffer),
     }
 }
 
 fn for_every_socket(evidence: &Evidence, end: End, tunnel: &Tunnel, socket: &UdpSocket) -> Remedy {
     let bytes = enough(socket);
-    let sysctls = ["net.core.rmem_max", "net.core.rmem_default"].map(|name| Setting::Sysctl {
-        name: name.to_owned(),
-    });
-    let before = |sysctl: &Setting| match sysctl {
-        Setting::Sysctl { name } => evidence
-            .facts(end)
-            .and_then(|facts| facts.sysctls.get(name)?.value()),
-        _ => None,
+    let sysctls = ["net.core.rmem_max", "net.core.rmem_default"];
+    let shell = |name: &str, value: &str| {
+        let name = name.to_owned();
+        Setting::Sysctl { name }.shell(&json!(value))
+    };
+    let before = |name: &str| evidence.facts(end)?.sysctls.get(name)?.value();
+    let set = |name: &str| {
+        // A network namespace does not show it.
+        let note =
+            format!("sysctl {name}  # in the host's own namespace: note it for the way back");
+        let note = before(name).is_none().then_some(note);
+        note.into_iter().chain(shell(name, &bytes.to_string()))
+    };
+    let put_back = |name: &str| match before(name) {
+        Some(value) => shell(name, value.trim()),
+        None => vec![format!("sysctl -w {name}=…  # what was noted")],
     };
     let restart = command(
         evidence,
@@ -333,21 +342,22 @@ fn for_every_socket(evidence: &Evidence, end: End, tunnel: &Tunnel, socket: &Udp
         changes: Vec::new(),
         // The daemon asks for no size of its own, so the default counts.
         commands: sysctls
-            .iter()
-            .flat_map(|sysctl| sysctl.shell(&json!(bytes.to_string())))
+            .into_iter()
+            .flat_map(set)
             .map(|text| command(evidence, end, text))
-            .chain([restart])
+            .chain([restart.clone()])
             .collect(),
         goal: Goal::Goodput,
         persistence: format!(
             "`net.core.rmem_max = {bytes}` and `net.core.rmem_default = {bytes}` in /etc/sysctl.d/90-wirespeed.conf"
         ),
-        risk: "every socket of the machine; the restart interrupts the tunnel".to_owned(),
+        risk: "every socket of the machine; the restart interrupts the tunnel: not from a session through this tunnel (systemd-run, or the console)".to_owned(),
+        // It takes its size when it is opened, the smaller one as well.
         undo: sysctls
-            .iter()
-            .filter_map(|sysctl| Some(sysctl.shell(&json!(before(sysctl)?.trim()))))
-            .flatten()
+            .into_iter()
+            .flat_map(put_back)
             .map(|text| command(evidence, end, text))
+            .chain([restart])
             .collect::<Vec<_>>()
             .join("\n"),
     }
@@ -361,181 +371,4 @@ fn refused(evidence: &Evidence, end: End) -> Refusal {
 }
 
 #[cfg(test)]
-mod tests {
-    use wirespeed_facts::{DeviceStatistics, Implementation, Known};
-    use wirespeed_measure::{Direction, Via};
-
-    use super::CODE;
-    use crate::testing::{
-        at, codes, core, each_sample, healthy, not_checked, nothing, only_finding, set_ratio,
-        tunnel_of, watched, watched_here,
-    };
-    use crate::{End, Evidence, Severity, judge};
-
-    fn dropping(each: u64) -> Evidence {
-        let mut evidence = healthy();
-        each_sample(&mut evidence, Direction::Upload, Via::Tunnel, |sample| {
-            at(sample, End::Far)
-                .socket_drops
-                .insert("77".to_owned(), each);
-        });
-        evidence
-    }
-
-    #[test]
-    fn twenty_drops_are_tolerated_and_more_are_not() {
-        nothing(&dropping(4));
-        let finding = only_finding(&dropping(5), CODE);
-        assert_eq!(
-            (finding.severity, finding.host.as_str(), finding.direction),
-            (Severity::Warning, "server", Some(Direction::Upload))
-        );
-        assert_eq!(finding.remedies[0].changes[0].value, 4 << 20);
-        assert!(finding.evidence.iter().any(|line| line.after == 212_992));
-    }
-
-    #[test]
-    fn few_drops_among_many_packets_are_tolerated() {
-        let mut evidence = dropping(30);
-        each_sample(&mut evidence, Direction::Upload, Via::Tunnel, |sample| {
-            at(sample, End::Far)
-                .links
-                .get_mut("wg1")
-                .unwrap()
-                .rx_packets = 200_000;
-        });
-        nothing(&evidence);
-    }
-
-    #[test]
-    fn a_device_that_sizes_its_own_sockets_gains_nothing_by_the_sysctls() {
-        let mut evidence = dropping(500);
-        tunnel_of(&mut evidence, End::Far).statistics =
-            Some(Known::Value(DeviceStatistics::default()));
-        let finding = only_finding(&evidence, CODE);
-        assert_eq!(finding.remedies.len(), 1);
-        assert!(finding.refused[0].why.contains("SO_RCVBUFFORCE"));
-    }
-
-    #[test]
-    fn a_large_socket_gets_no_larger_one() {
-        let mut evidence = dropping(500);
-        if let Known::Value(sockets) = &mut tunnel_of(&mut evidence, End::Far).sockets {
-            sockets[0].receive_buffer = 64 << 20;
-        }
-        let finding = only_finding(&evidence, CODE);
-        assert!(finding.remedies.is_empty());
-        assert!(finding.refused[0].why.contains("64 MiB"));
-    }
-
-    #[test]
-    fn drops_while_watched_are_found_and_one_burst_is_not() {
-        let dropping = |slices: usize, each: u64| {
-            let mut evidence = watched();
-            for slice in watched_here(&mut evidence).slices.iter_mut().take(slices) {
-                slice.socket_drops.insert("77".to_owned(), each);
-            }
-            evidence
-        };
-        nothing(&dropping(0, 0));
-        assert!(not_checked(&dropping(0, 0), CODE));
-        nothing(&dropping(1, 500));
-        nothing(&dropping(2, 10));
-        let finding = only_finding(&dropping(2, 11), CODE);
-        assert_eq!(
-            (finding.severity, finding.direction),
-            (Severity::Warning, None)
-        );
-    }
-
-    #[test]
-    fn another_socket_is_not_the_tunnels() {
-        let mut evidence = healthy();
-        each_sample(&mut evidence, Direction::Upload, Via::Tunnel, |sample| {
-            at(sample, End::Far)
-                .socket_drops
-                .insert("78".to_owned(), 500);
-        });
-        nothing(&evidence);
-    }
-
-    #[test]
-    fn one_sample_alone_makes_no_finding() {
-        let mut evidence = healthy();
-        let sample = evidence.comparisons[0]
-            .samples
-            .iter_mut()
-            .find(|sample| sample.load.via == Via::Tunnel)
-            .unwrap();
-        at(sample, End::Far)
-            .socket_drops
-            .insert("77".to_owned(), 500);
-        nothing(&evidence);
-    }
-
-    #[test]
-    fn it_is_critical_below_half_of_bare() {
-        let mut evidence = dropping(500);
-        set_ratio(&mut evidence, Direction::Upload, 0.3);
-        assert_eq!(only_finding(&evidence, CODE).severity, Severity::Critical);
-    }
-
-    #[test]
-    fn the_kernels_tunnel_is_refused_and_never_found() {
-        let mut evidence = dropping(500);
-        tunnel_of(&mut evidence, End::Far).implementation = Implementation::Kernel;
-        let diagnosis = judge(&evidence);
-        assert_eq!(diagnosis.findings, []);
-        assert_eq!(diagnosis.refused.len(), 1);
-        assert!(diagnosis.refused[0].why.contains("encap handler"));
-    }
-
-    #[test]
-    fn a_starved_daemon_explains_it() {
-        let mut evidence = dropping(500);
-        set_ratio(&mut evidence, Direction::Upload, 0.6);
-        each_sample(&mut evidence, Direction::Upload, Via::Tunnel, |sample| {
-            at(sample, End::Far).cores = vec![core(0.99); 4];
-        });
-        let diagnosis = judge(&evidence);
-        assert_eq!(codes(&diagnosis), ["cpu-saturated"]);
-        assert_eq!(
-            diagnosis.findings[1].consequence_of.as_deref(),
-            Some("cpu-saturated")
-        );
-        // Out of processor at the other machine explains nothing here.
-        each_sample(&mut evidence, Direction::Upload, Via::Tunnel, |sample| {
-            at(sample, End::Far).cores = vec![core(0.3); 4];
-            at(sample, End::Here).cores = vec![core(0.99); 4];
-        });
-        assert_eq!(
-            judge(&evidence)
-                .findings
-                .iter()
-                .filter(|finding| finding.consequence_of.is_none())
-                .count(),
-            2
-        );
-    }
-
-    #[test]
-    fn a_buffer_too_small_for_anybody_is_not_the_processors_fault() {
-        let mut evidence = dropping(500);
-        set_ratio(&mut evidence, Direction::Upload, 0.2);
-        each_sample(&mut evidence, Direction::Upload, Via::Tunnel, |sample| {
-            at(sample, End::Far).cores = vec![core(0.99); 4];
-        });
-        if let Known::Value(sockets) = &mut tunnel_of(&mut evidence, End::Far).sockets {
-            sockets[0].receive_buffer = 12_288;
-        }
-        only_finding(&evidence, CODE);
-    }
-
-    #[test]
-    fn unknown_sockets_are_said_to_be_unknown() {
-        let mut evidence = healthy();
-        tunnel_of(&mut evidence, End::Here).sockets = Known::because("sock_diag was refused");
-        nothing(&evidence);
-        assert!(not_checked(&evidence, CODE));
-    }
-}
+mod tests;
