@@ -3,6 +3,8 @@
 //! Known from the order of events on an idle tunnel, before any other probe; without a far end only from a handshake
 //! that is old while we send and nothing comes back.
 
+use std::net::IpAddr;
+
 use wirespeed_facts::{Known, Peer};
 use wirespeed_measure::Direction;
 use wirespeed_settings::shell_word;
@@ -24,6 +26,7 @@ fn run(evidence: &Evidence) -> Outcome {
         (Known::Unknown(_), _) if evidence.passive.is_some() => one_sided(evidence),
         (Known::Value(order), _) => Outcome {
             found: fell_asleep(evidence, order).into_iter().collect(),
+            not_known: far_behind_a_nat(evidence).into_iter().collect(),
             ..Outcome::default()
         },
         (Known::Unknown(because), FarKind::Wirespeed) => Outcome::unknown(because),
@@ -40,6 +43,10 @@ fn fell_asleep(evidence: &Evidence, order: &IdleReturn) -> Option<Found> {
     let knew_us = theirs.is_none_or(|peer| peer.endpoint.is_some() && peer.handshake_age.is_some());
     let keepalive_off = ours.is_some_and(|peer| peer.keepalive == 0);
     if !(silent_first && then_fine && knew_us && (order.translated_to.is_some() || keepalive_off)) {
+        return None;
+    }
+    // What was lost then was lost otherwise: on a radio link that slept, in a handshake that was due.
+    if ours.is_some_and(kept_awake) {
         return None;
     }
     let where_far = evidence.name(End::Far);
@@ -104,6 +111,36 @@ fn fell_asleep(evidence: &Evidence, order: &IdleReturn) -> Option<Found> {
     })
 }
 
+/// Does its keepalive hold a mapping open already?
+fn kept_awake(peer: &Peer) -> bool {
+    (1..=KEEPALIVE_SECONDS).contains(&peer.keepalive)
+}
+
+/// The far end sends first, and that opens a mapping on its own side: of a NAT there the order of events tells nothing.
+fn far_behind_a_nat(evidence: &Evidence) -> Option<String> {
+    let endpoint = evidence.peer_at(End::Here)?.endpoint?;
+    let tunnel = evidence.tunnel(End::Far)?;
+    let outside: Vec<IpAddr> = evidence
+        .facts(End::Far)?
+        .links
+        .iter()
+        .filter(|link| link.name != "lo" && link.name != tunnel.name)
+        .flat_map(|link| &link.addresses)
+        .filter_map(|address| address.split('/').next()?.parse().ok())
+        .collect();
+    let translated = !outside.is_empty() && !outside.contains(&endpoint.ip().to_canonical());
+    let asleep = evidence
+        .peer_at(End::Far)
+        .is_some_and(|peer| peer.keepalive == 0);
+    (translated && asleep).then(|| {
+        let far = evidence.name(End::Far);
+        format!(
+            "{far} is reached at {}, which is none of its addresses; whether it still is after idling was not tried, since it was the first to send: run the doctor there",
+            endpoint.ip()
+        )
+    })
+}
+
 fn answered((received, sent): (u32, u32)) -> bool {
     sent > 0 && received.saturating_mul(2) >= sent
 }
@@ -126,6 +163,9 @@ fn one_sided(evidence: &Evidence) -> Outcome {
     else {
         return Outcome::unknown(not_tried);
     };
+    if kept_awake(peer) {
+        return Outcome::unknown(not_tried);
+    }
     let age = peer.handshake_age.filter(|age| *age > DEAD_AFTER);
     let Some(age) = age.filter(|_| moved.tx_bytes > 0 && moved.rx_bytes == 0) else {
         return Outcome::unknown(not_tried);
@@ -184,10 +224,12 @@ fn keepalive(evidence: &Evidence, end: End, peer: Option<&Peer>) -> Remedy {
 
 #[cfg(test)]
 mod tests {
-    use wirespeed_facts::{Known, PeerCounters};
+    use wirespeed_facts::{Known, Link, PeerCounters};
 
     use super::CODE;
-    use crate::testing::{forget_far, healthy, not_checked, nothing, only_finding, tunnel_of};
+    use crate::testing::{
+        facts_of, forget_far, healthy, not_checked, nothing, only_finding, tunnel_of,
+    };
     use crate::{End, Evidence, FarKind, IdleReturn};
 
     fn asleep() -> Evidence {
@@ -248,6 +290,40 @@ mod tests {
     }
 
     #[test]
+    fn where_the_remedy_is_in_force_it_was_something_else() {
+        let mut evidence = asleep();
+        peer_change(&mut evidence, End::Here, |peer| peer.keepalive = 26);
+        only_finding(&evidence, CODE);
+        peer_change(&mut evidence, End::Here, |peer| peer.keepalive = 25);
+        nothing(&evidence);
+    }
+
+    #[test]
+    fn a_nat_on_the_far_side_was_not_tried() {
+        let mut evidence = healthy();
+        assert!(!not_checked(&evidence, CODE));
+        let mut with_address = |address: &str| {
+            let links = &mut facts_of(&mut evidence, End::Far).links;
+            links.truncate(1);
+            links.push(Link {
+                index: 3,
+                name: "eth0".to_owned(),
+                up: true,
+                mtu: 1500,
+                addresses: vec![address.to_owned()],
+                ..Link::default()
+            });
+            evidence.clone()
+        };
+        assert!(!not_checked(&with_address("192.0.2.1/24"), CODE));
+        let mut behind = with_address("10.0.0.7/24");
+        nothing(&behind);
+        assert!(not_checked(&behind, CODE));
+        peer_change(&mut behind, End::Far, |peer| peer.keepalive = 25);
+        assert!(!not_checked(&behind, CODE));
+    }
+
+    #[test]
     fn a_far_end_that_never_heard_of_us_proves_nothing() {
         let mut evidence = asleep();
         peer_change(&mut evidence, End::Far, |peer| peer.handshake_age = None);
@@ -273,6 +349,10 @@ mod tests {
             },
         );
         assert!(only_finding(&evidence, CODE).confidence < 0.6);
+        let mut kept_awake = evidence.clone();
+        peer_change(&mut kept_awake, End::Here, |peer| peer.keepalive = 25);
+        nothing(&kept_awake);
+        assert!(not_checked(&kept_awake, CODE));
         evidence.probing_here.as_mut().unwrap().peers.insert(
             "far-key".to_owned(),
             PeerCounters {
