@@ -48,6 +48,14 @@ fn run(evidence: &Evidence) -> Outcome {
                 word(direction),
                 evidence.name(sender(direction))
             ));
+        } else if by_kernel(evidence, sender(direction))
+            && slow(evidence, direction)
+            && !super::explained(evidence, direction)
+        {
+            outcome.not_known.push(format!(
+                "{}: whether segmentation or receive offload of the cards (TSO, GRO) breaks packets is not tried, since the kernel's WireGuard sends no trains; `ethtool -K` by hand tells",
+                word(direction)
+            ));
         }
     }
     outcome
@@ -70,9 +78,13 @@ fn suspected(evidence: &Evidence, direction: Direction) -> bool {
         return false;
     }
     let end = sender(direction);
-    let slow = evidence.stalled(direction) || evidence.below(direction, SLOW) == Some(true);
     sends_trains(evidence, end)
-        && ((slow && !super::explained(evidence, direction)) || !known(evidence, end).is_empty())
+        && ((slow(evidence, direction) && !super::explained(evidence, direction))
+            || !known(evidence, end).is_empty())
+}
+
+fn slow(evidence: &Evidence, direction: Direction) -> bool {
+    evidence.stalled(direction) || evidence.below(direction, SLOW) == Some(true)
 }
 
 /// May trains be what is lost in this direction, as far as nobody has tried?
@@ -87,6 +99,12 @@ fn sends_trains(evidence: &Evidence, end: End) -> bool {
     evidence
         .tunnel(end)
         .is_some_and(|tunnel| matches!(tunnel.implementation, Implementation::Userspace { .. }))
+}
+
+fn by_kernel(evidence: &Evidence, end: End) -> bool {
+    evidence
+        .tunnel(end)
+        .is_some_and(|tunnel| tunnel.implementation == Implementation::Kernel)
 }
 
 fn share(part: u64, of: u64) -> f64 {
@@ -323,6 +341,10 @@ mod tests {
         assert!(not_checked(&evidence, CODE));
         tunnel_of(&mut evidence, End::Here).implementation = Implementation::Kernel;
         assert_eq!(wants(&evidence, Direction::Upload), None);
+        // Nothing tries what else the cards may do to its packets, and that is said where they may be to blame.
+        assert!(not_checked(&evidence, CODE));
+        set_ratio(&mut evidence, Direction::Upload, 0.9);
+        assert!(!not_checked(&evidence, CODE));
         let mut known = healthy();
         facts_of(&mut known, End::Here).host.kernel = "7.1.3".to_owned();
         assert_eq!(wants(&known, Direction::Upload), asked);
