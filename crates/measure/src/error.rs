@@ -78,7 +78,7 @@ pub enum MeasureError {
         interface: String,
     },
     /// Several peers, and nothing tells which one is meant.
-    #[error("{interface} on {machine} has {} peers; choose one with --peer KEY: {}", .peers.len(), .peers.join(", "))]
+    #[error("{interface} on {machine} has {} peers; choose one with --peer KEY: {}", .peers.len(), listed(.peers))]
     WhichPeer {
         /// Machine.
         machine: String,
@@ -203,10 +203,27 @@ pub enum MeasureError {
     Preparation(String),
 }
 
+/// Names that an error tells; a hub has a thousand peers.
+const LISTED: usize = 10;
+
 fn listed(names: &[String]) -> String {
-    if names.is_empty() {
-        "none".to_owned()
-    } else {
-        names.join(", ")
+    let (told, more) = names.split_at(names.len().min(LISTED));
+    match (told, more.len()) {
+        ([], _) => "none".to_owned(),
+        (_, 0) => told.join(", "),
+        (_, more) => format!("{} and {more} more", told.join(", ")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::listed;
+
+    #[test]
+    fn a_thousand_names_are_not_told() {
+        let names: Vec<String> = (0..1000).map(|number| format!("key{number}")).collect();
+        assert_eq!(listed(&names[..2]), "key0, key1");
+        assert!(listed(&names).ends_with("key9 and 990 more"));
+        assert_eq!(listed(&[]), "none");
     }
 }

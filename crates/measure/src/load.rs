@@ -35,6 +35,8 @@ const BUSY_PAUSES: [Duration; 4] = [
 ];
 /// Longest load.
 const SECONDS_AT_MOST: f64 = 600.0;
+/// Letters of what another machine gives as a reason.
+const LONGEST_REASON: usize = 4096;
 
 impl Ends {
     /// Runs one load. The counters in the sample are from just before it to just after it, warm-up included.
@@ -193,7 +195,7 @@ impl Ends {
             }),
             ServerStarted::Missing(because) => Err(MeasureError::NoIperf3 {
                 machine: machine.name().to_owned(),
-                because,
+                because: because.chars().take(LONGEST_REASON).collect(),
             }),
         }
     }

@@ -29,9 +29,15 @@ pub(crate) fn last_line(bytes: &[u8]) -> Option<String> {
     Some(beginning(line.as_bytes(), 300))
 }
 
-/// A whole message, its line ends kept, other control characters escaped.
+/// More than anybody reads, and more than any of our own errors says.
+const LONGEST_MESSAGE: usize = 4096;
+
+/// A message, its line ends kept, other control characters escaped; only its beginning where it is endless.
 pub(crate) fn message(text: &str) -> String {
-    text.chars()
+    let mut letters = text.chars();
+    let mut shown: String = letters
+        .by_ref()
+        .take(LONGEST_MESSAGE)
         .flat_map(|character| {
             if character == '\n' {
                 vec![character]
@@ -39,7 +45,11 @@ pub(crate) fn message(text: &str) -> String {
                 escape(character)
             }
         })
-        .collect()
+        .collect();
+    if letters.next().is_some() {
+        shown.push('…');
+    }
+    shown
 }
 
 /// What a program wrote at its end, as the tail of a sentence.
@@ -74,6 +84,8 @@ mod tests {
     #[test]
     fn messages_keep_their_lines() {
         assert_eq!(message("one\ntwo\x07"), "one\ntwo\\u{7}");
+        let endless = message(&"no ".repeat(1 << 20));
+        assert_eq!(endless.chars().count(), 4097);
     }
 
     #[test]
