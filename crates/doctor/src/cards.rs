@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use wirespeed_facts::{CountersDelta, Facts, LinkDetail};
+use wirespeed_facts::{CountersDelta, EndpointRoute, Facts, Link, LinkDetail};
 
 use crate::{End, Evidence};
 
@@ -14,13 +14,9 @@ pub(crate) struct Card<'a> {
 
 /// The cards of an end. A link with a kind (`veth`, `vlan`, `bond` …) is none: those below it are.
 pub(crate) fn of(evidence: &Evidence, end: End) -> Vec<Card<'_>> {
-    let Some(facts) = evidence.facts(end) else {
-        return Vec::new();
-    };
     let mut cards: Vec<Card<'_>> = Vec::new();
-    for name in &facts.outer_links {
-        let card = facts
-            .link(name)
+    for link in outer_links(evidence, end) {
+        let card = Some(link)
             .filter(|link| link.kind.is_none() && link.name != "lo")
             .and_then(|link| {
                 Some(Card {
@@ -31,6 +27,56 @@ pub(crate) fn of(evidence: &Evidence, end: End) -> Vec<Card<'_>> {
         cards.extend(card.filter(|card| cards.iter().all(|known| known.name != card.name)));
     }
     cards
+}
+
+/// The route of this tunnel's packets to this peer; `None` where it is not known, or depends on a firewall mark.
+pub(crate) fn route(evidence: &Evidence, end: End) -> Option<&EndpointRoute> {
+    let endpoint = evidence.peer_at(end)?.endpoint?.ip().to_canonical();
+    let mut routes = evidence
+        .facts(end)?
+        .routes
+        .iter()
+        .filter(|route| !route.inside && route.to.to_canonical() == endpoint);
+    let first = routes.next()?;
+    // Another tunnel to the same address may have another mark, and another way.
+    routes
+        .all(|other| other.interface == first.interface)
+        .then_some(first)
+}
+
+/// The links this tunnel's packets take to this peer, in the order they pass them. The machine's other tunnels and peers
+/// may have others; where the route is not known, a machine with one tunnel has all of its outer links on the way.
+pub(crate) fn outer_links(evidence: &Evidence, end: End) -> Vec<&Link> {
+    let Some(facts) = evidence.facts(end) else {
+        return Vec::new();
+    };
+    match route(evidence, end).and_then(|route| route.interface.value()) {
+        Some(first) => with_those_below(facts, first),
+        None if facts.tunnels.len() > 1 => Vec::new(),
+        None => facts
+            .outer_links
+            .iter()
+            .filter_map(|name| facts.link(name))
+            .collect(),
+    }
+}
+
+/// The parent of a VLAN or of an outer tunnel, and the cards of a bond or bridge; as `facts` finds them for all tunnels.
+fn with_those_below<'a>(facts: &'a Facts, first: &str) -> Vec<&'a Link> {
+    let mut way: Vec<&Link> = Vec::new();
+    let mut ahead: Vec<&Link> = facts.link(first).into_iter().collect();
+    while let Some(link) = ahead.pop() {
+        if way.iter().any(|known| known.name == link.name) {
+            continue;
+        }
+        way.push(link);
+        ahead.extend(facts.links.iter().filter(|below| {
+            let is_card = below.master.as_ref() == Some(&link.name)
+                && matches!(below.kind.as_deref(), None | Some("bond" | "vlan"));
+            link.parent.as_ref() == Some(&below.name) || is_card
+        }));
+    }
+    way
 }
 
 impl Card<'_> {
@@ -105,4 +151,94 @@ pub(crate) fn list(cores: &[u32]) -> String {
 /// Parts that add up to more than can be counted count as the most.
 pub(crate) fn sum(parts: impl IntoIterator<Item = u64>) -> u64 {
     parts.into_iter().fold(0, u64::saturating_add)
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use std::net::IpAddr;
+
+    use wirespeed_facts::{EndpointRoute, Known, Link, LinkDetail, Tunnel};
+
+    use super::{of, outer_links};
+    use crate::testing::{facts_of, healthy};
+    use crate::{End, Evidence};
+
+    fn card(name: &str, master: Option<&str>) -> Link {
+        Link {
+            name: name.to_owned(),
+            master: master.map(str::to_owned),
+            detail: Known::Value(LinkDetail::default()),
+            ..Link::default()
+        }
+    }
+
+    /// The way out to an endpoint; the peer of made-up evidence is 192.0.2.1.
+    pub(crate) fn route(to: [u8; 4], interface: &str) -> EndpointRoute {
+        EndpointRoute {
+            to: IpAddr::from(to),
+            inside: false,
+            interface: Known::Value(interface.to_owned()),
+            gateway: None,
+            source: None,
+            mtu: Some(1500),
+            congestion_control: None,
+        }
+    }
+
+    /// A machine with a second tunnel, whose packets leave by eth1; those of the one in question by a bond of eth0.
+    fn two_tunnels() -> Evidence {
+        let mut evidence = healthy();
+        let facts = facts_of(&mut evidence, End::Here);
+        let other = Tunnel {
+            name: "wg7".to_owned(),
+            ..facts.tunnels[0].clone()
+        };
+        facts.tunnels.push(other);
+        facts.links.push(card("eth1", None));
+        facts.links.push(card("eth0", Some("bond0")));
+        facts.links.push(Link {
+            kind: Some("bond".to_owned()),
+            ..card("bond0", None)
+        });
+        facts.outer_links = ["eth1", "bond0", "eth0"].map(str::to_owned).to_vec();
+        facts.routes = vec![
+            route([198, 51, 100, 7], "eth1"),
+            route([192, 0, 2, 1], "bond0"),
+        ];
+        evidence
+    }
+
+    fn names(evidence: &Evidence) -> Vec<&str> {
+        of(evidence, End::Here)
+            .iter()
+            .map(|card| card.name)
+            .collect()
+    }
+
+    #[test]
+    fn the_card_of_another_tunnel_is_none_of_this_one() {
+        let mut evidence = two_tunnels();
+        assert_eq!(names(&evidence), ["eth0"]);
+        assert_eq!(outer_links(&evidence, End::Here)[0].name, "bond0");
+        evidence.here.routes.pop();
+        assert_eq!(names(&evidence), [""; 0]);
+        evidence.here.tunnels.pop();
+        assert_eq!(names(&evidence), ["eth1", "eth0"]);
+    }
+
+    #[test]
+    fn two_ways_to_one_address_are_no_known_way() {
+        let mut evidence = two_tunnels();
+        evidence.here.routes[0].to = evidence.here.routes[1].to;
+        assert_eq!(names(&evidence), [""; 0]);
+    }
+
+    #[test]
+    fn links_in_a_circle_end() {
+        let mut evidence = two_tunnels();
+        for link in &mut evidence.here.links {
+            link.parent = Some("bond0".to_owned());
+        }
+        assert_eq!(names(&evidence), ["eth0"]);
+    }
 }

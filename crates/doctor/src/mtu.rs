@@ -6,6 +6,7 @@ use serde_json::json;
 use wirespeed_measure::{Direction, PathMtu, TunnelSweep};
 use wirespeed_settings::{Setting, shell_word};
 
+use crate::cards;
 use crate::finding::{command, line, rates_line, remedy_of};
 use crate::view::{DIRECTIONS, ENDS, receiver, sender, word};
 use crate::{Change, End, Evidence, EvidenceLine, Goal, Remedy};
@@ -76,13 +77,7 @@ pub(crate) fn proved(probe: &PathMtu) -> Option<u32> {
 
 /// MTU of the sender's route to the endpoint; it must be that of the peer in question.
 fn route_mtu(evidence: &Evidence, direction: Direction) -> Option<u32> {
-    let end = sender(direction);
-    let endpoint = evidence.peer_at(end)?.endpoint?.ip().to_canonical();
-    let facts = evidence.facts(end)?;
-    let mut routes = facts.routes.iter().filter(|route| !route.inside);
-    routes
-        .find(|route| route.to.to_canonical() == endpoint)?
-        .mtu
+    cards::route(evidence, sender(direction))?.mtu
 }
 
 /// Does the tunnel's MTU exceed what the path of this direction carries?

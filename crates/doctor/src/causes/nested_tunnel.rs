@@ -8,6 +8,7 @@ use wirespeed_measure::Direction;
 use wirespeed_settings::shell_word;
 
 use super::{cpu_saturated, icmp_black_hole, mtu_exceeds_path, one_core_bound};
+use crate::cards;
 use crate::finding::{Check, Found, Outcome, command, line, rates_lines};
 use crate::mtu::{self, IPV6_MINIMUM};
 use crate::view::{DIRECTIONS, ENDS, sender};
@@ -23,17 +24,14 @@ pub(super) const CHECK: Check = Check {
 fn run(evidence: &Evidence) -> Outcome {
     let mut outcome = Outcome::default();
     for end in ENDS {
-        let Some(facts) = evidence.facts(end) else {
-            continue;
-        };
-        for route in facts.routes.iter().filter(|route| !route.inside) {
-            if let Known::Unknown(because) = &route.interface {
-                outcome.not_known.push(format!(
-                    "{}: the way to {} is not known: {because}",
-                    evidence.name(end),
-                    route.to
-                ));
-            }
+        if let Some(route) = cards::route(evidence, end)
+            && let Known::Unknown(because) = &route.interface
+        {
+            outcome.not_known.push(format!(
+                "{}: the way to {} is not known: {because}",
+                evidence.name(end),
+                route.to
+            ));
         }
         outcome
             .found
@@ -42,14 +40,14 @@ fn run(evidence: &Evidence) -> Outcome {
     outcome
 }
 
-/// The tunnel that carries the tunnel's packets at this end. The tunnel itself is none: its packets would not get out.
+/// The tunnel that carries the tunnel's packets to this peer at this end; those that carry another tunnel or peer are none.
+/// The tunnel itself is none: its packets would not get out.
 fn outer(evidence: &Evidence, end: End) -> Option<&Link> {
     let tunnel = evidence.tunnel(end)?;
-    evidence
-        .facts(end)?
-        .nested_in()
+    cards::route(evidence, end)?.interface.value()?;
+    cards::outer_links(evidence, end)
         .into_iter()
-        .find(|link| link.name != tunnel.name)
+        .find(|link| link.is_tunnel() && link.name != tunnel.name)
 }
 
 /// Bytes a full packet of the tunnel has in excess of what the outer tunnel takes.
@@ -62,7 +60,7 @@ fn too_large_by(evidence: &Evidence, end: End, outer: &Link) -> u32 {
     })
 }
 
-/// Packets that don't fit the outer tunnel, and processors busy with wrapping twice.
+/// Packets that don't fit the outer tunnel. A busy processor is none: what wrapping twice has in that is not known.
 fn brings(evidence: &Evidence, cause: &Finding, effect: &Finding) -> bool {
     let Some(end) = ENDS
         .into_iter()
@@ -205,11 +203,16 @@ fn remedies(evidence: &Evidence, end: End, outer: &Link, excess: u32) -> Vec<Rem
 
 #[cfg(test)]
 mod tests {
-    use wirespeed_facts::Link;
+    use std::net::IpAddr;
+
+    use wirespeed_facts::{EndpointRoute, Known, Link};
     use wirespeed_measure::Direction;
 
     use super::CODE;
-    use crate::testing::{codes, facts_of, healthy, nothing, only_finding, path_mtu, tunnel_of};
+    use crate::cards::tests::route;
+    use crate::testing::{
+        codes, facts_of, healthy, not_checked, nothing, only_finding, path_mtu, tunnel_of,
+    };
     use crate::{End, Evidence, Severity, judge};
 
     fn inside(mtu: u32) -> Evidence {
@@ -224,6 +227,7 @@ mod tests {
             ..Link::default()
         });
         facts.outer_links = vec!["vpn0".to_owned()];
+        facts.routes = vec![route([192, 0, 2, 1], "vpn0")];
         evidence
     }
 
@@ -254,10 +258,34 @@ mod tests {
     fn the_tunnel_itself_and_an_ordinary_link_are_no_outer_tunnels() {
         let mut evidence = inside(1480);
         let own = tunnel_of(&mut evidence, End::Here).name.clone();
-        facts_of(&mut evidence, End::Here).outer_links = vec![own];
+        facts_of(&mut evidence, End::Here).routes[0].interface = Known::Value(own);
         nothing(&evidence);
         let mut evidence = inside(1480);
         facts_of(&mut evidence, End::Here).links[1].kind = Some("veth".to_owned());
         nothing(&evidence);
+    }
+
+    #[test]
+    fn a_tunnel_that_carries_another_peer_carries_not_this_one() {
+        let mut evidence = inside(1400);
+        let facts = facts_of(&mut evidence, End::Here);
+        facts.routes[0].to = IpAddr::from([198, 51, 100, 7]);
+        nothing(&evidence);
+        let facts = facts_of(&mut evidence, End::Here);
+        facts.routes.push(route([192, 0, 2, 1], "eth0"));
+        nothing(&evidence);
+    }
+
+    #[test]
+    fn only_a_way_to_this_peer_that_is_not_known_is_worth_a_line() {
+        let mut evidence = inside(1480);
+        let unknown = |to| EndpointRoute {
+            interface: Known::because("no route"),
+            ..route(to, "")
+        };
+        evidence.here.routes = vec![unknown([198, 51, 100, 7])];
+        assert!(!not_checked(&evidence, CODE));
+        evidence.here.routes.push(unknown([192, 0, 2, 1]));
+        assert!(not_checked(&evidence, CODE));
     }
 }
