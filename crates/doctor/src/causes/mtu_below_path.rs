@@ -1,14 +1,14 @@
 //! `mtu-below-path`: the tunnel's packets are smaller than the path would carry.
 //!
 //! The base is path MTU − 80 on IPv4 too: 1420 on a path of 1500 is everybody's default and leaves room for an IPv6
-//! endpoint, so it is no fault. On a road limited by bandwidth the cost is under 1 %; where an end runs out of
-//! processor or packets it is up to 10 %.
+//! endpoint, so it is no fault. On a road limited by bandwidth 1280 instead of that costs under 1 %; where an end runs
+//! out of processor or packets it is up to 10 %.
 
 use crate::finding::{Check, Found, Outcome, line, percent, rates_line};
 use crate::mtu;
-use crate::view::{DIRECTIONS, only, receiver, sender, word};
-use crate::{End, Evidence, Severity};
-use wirespeed_measure::Direction;
+use crate::view::{DIRECTIONS, ENDS, only, receiver, sender, word};
+use crate::{End, Evidence, Remedy, Severity};
+use wirespeed_measure::{Direction, PathMtu};
 
 pub(super) const CODE: &str = "mtu-below-path";
 
@@ -21,6 +21,8 @@ const ROOM: u32 = 80;
 const TOLERATED: u32 = 20;
 /// An end this busy during the tunnel's loads is limited by work per packet.
 const BUSY: f64 = 0.9;
+/// IPv4 and TCP headers, bytes of each packet that are no payload.
+const HEADERS: u32 = 40;
 
 fn run(evidence: &Evidence) -> Outcome {
     let mut outcome = Outcome {
@@ -43,10 +45,21 @@ fn run(evidence: &Evidence) -> Outcome {
                 .first()
                 .is_some_and(|(_, now, _)| fits_only(evidence, direction, *now))
     });
-    if !justified {
+    if !justified && confirmed(evidence) {
         outcome.found.extend(found(evidence, &wasteful));
     }
     outcome
+}
+
+/// Were both directions tried? A size must pass both ways, for it is set at both ends.
+fn confirmed(evidence: &Evidence) -> bool {
+    let there_and_back = |probe: &PathMtu| probe.method == "icmp-echo-and-reply";
+    evidence.path_mtu.iter().any(there_and_back)
+        || DIRECTIONS
+            .into_iter()
+            .filter_map(|direction| mtu::probe(evidence, direction)?.largest_passed)
+            .count()
+            == DIRECTIONS.len()
 }
 
 /// This direction was probed and carries nothing worth raising `now` to.
@@ -92,28 +105,73 @@ fn found(evidence: &Evidence, wasteful: &[(Direction, u32, u32)]) -> Option<Foun
             "share",
         ));
     }
-    let saved = f64::from(could.saturating_sub(now)) / f64::from(could.max(1));
+    let more = f64::from(could) / f64::from(now.max(1)) - 1.0;
+    let worth = payload(evidence, could) / payload(evidence, now) - 1.0;
     Some(Found {
-        severity: if limited.is_empty() { Severity::Info } else { Severity::Warning },
+        severity: if limited.is_empty() {
+            Severity::Info
+        } else {
+            Severity::Warning
+        },
         confidence: if limited.is_empty() { 0.9 } else { 0.7 },
-        effect: saved.min(0.1),
+        effect: more.clamp(0.0, 0.1),
         host: evidence.name(sender(first)).to_owned(),
         direction: only(&directions),
         evidence: lines,
         because: if limited.is_empty() {
-            format!("The path carries {passed} bytes, so the tunnel could use {could} instead of {now}; on a road limited by bandwidth that is worth about 1 %.")
+            format!(
+                "The path carries {passed} bytes, so the tunnel could use {could} instead of {now}; on a road limited by bandwidth that is worth {:.1} %.",
+                worth * 100.0
+            )
         } else {
-            format!("The path carries {passed} bytes, the tunnel uses {now} instead of {could}, and an end is out of processor: {} more packets for the same bytes.", percent(saved))
+            format!(
+                "The path carries {passed} bytes, the tunnel uses {now} instead of {could}, and an end is out of processor: {} more packets for the same bytes.",
+                percent(more)
+            )
         },
-        remedies: vec![mtu::set_mtu(
-            evidence,
-            could,
-            format!("Raise the tunnel's MTU to {could} at both ends"),
-            |now, then| now < then,
-            "if any direction or a later path carries less, full packets are lost: confirm with a bulk transfer both ways".to_owned(),
-        )],
+        remedies: vec![raise(evidence, could)],
         refused: Vec::new(),
     })
+}
+
+/// Share of a full packet on the road that is payload.
+fn payload(evidence: &Evidence, mtu: u32) -> f64 {
+    f64::from(mtu.saturating_sub(HEADERS).max(1))
+        / f64::from(mtu.saturating_add(mtu::overhead(evidence)))
+}
+
+fn raise(evidence: &Evidence, could: u32) -> Remedy {
+    let mut remedy = mtu::set_mtu(
+        evidence,
+        could,
+        format!("Raise the tunnel's MTU to {could} at both ends"),
+        |now, then| now < then,
+        "if any direction or a later path carries less, full packets are lost: confirm with a bulk transfer both ways".to_owned(),
+    );
+    let others = ENDS
+        .into_iter()
+        .filter_map(|end| Some((end, other_peers(evidence, end)?)))
+        .max_by_key(|(_, others)| *others);
+    if let Some((end, others)) = others {
+        // No measurement of this one peer tells whether the others' full packets still arrive.
+        remedy.changes.clear();
+        remedy.risk = format!(
+            "{others} other {} {}, whose roads were not measured: the narrowest decides, and full packets to it are lost",
+            if others == 1 {
+                "peer uses"
+            } else {
+                "peers use"
+            },
+            evidence.interface_at(end)
+        );
+    }
+    remedy
+}
+
+/// How many other peers share an end's interface; `None` where there are none.
+fn other_peers(evidence: &Evidence, end: End) -> Option<usize> {
+    let peers = evidence.tunnel(end)?.peers.value()?;
+    peers.len().checked_sub(1).filter(|others| *others > 0)
 }
 
 /// An end that limits the tunnel by work per packet in this direction.
@@ -131,11 +189,13 @@ fn limited_end(evidence: &Evidence, direction: Direction) -> Option<(Direction, 
 
 #[cfg(test)]
 mod tests {
+    use wirespeed_facts::{Known, Peer};
     use wirespeed_measure::{Direction, Via};
 
     use super::CODE;
     use crate::testing::{
-        at, core, each_sample, healthy, nothing, only_finding, path_mtu, set_ratio, tunnel_of,
+        at, core, each_sample, healthy, not_checked, nothing, only_finding, path_mtu, set_ratio,
+        tunnel_of,
     };
     use crate::{End, Evidence, Severity, judge};
 
@@ -177,6 +237,45 @@ mod tests {
             .find(|finding| finding.code == CODE)
             .unwrap();
         assert_eq!(finding.severity, Severity::Warning);
+        assert!(finding.because.contains("11 % more packets"));
+    }
+
+    #[test]
+    fn what_it_is_worth_on_a_road_limited_by_bandwidth_is_reckoned() {
+        let worth = |mtu| only_finding(&with_mtu(mtu), CODE).because;
+        assert!(worth(1280).ends_with("worth 0.8 %."), "{}", worth(1280));
+        assert!(worth(1380).ends_with("worth 0.2 %."), "{}", worth(1380));
+    }
+
+    #[test]
+    fn one_direction_alone_confirms_nothing() {
+        let mut evidence = with_mtu(1280);
+        evidence.path_mtu.truncate(1);
+        assert_eq!(judge(&evidence).findings, []);
+        assert!(not_checked(&evidence, CODE));
+        // Where nobody watched it arrive, it came back as well.
+        evidence.path_mtu[0].method = "icmp-echo-and-reply".to_owned();
+        only_finding(&evidence, CODE);
+    }
+
+    #[test]
+    fn the_other_peers_of_a_hub_have_roads_of_their_own() {
+        let mut evidence = with_mtu(1280);
+        let Known::Value(peers) = &mut tunnel_of(&mut evidence, End::Far).peers else {
+            unreachable!()
+        };
+        let other = |number: u8| Peer {
+            public_key: format!("other-{number}"),
+            allowed_ips: vec![format!("10.9.0.{number}/32")],
+            ..peers[0].clone()
+        };
+        let others: Vec<Peer> = (3..6).map(other).collect();
+        peers.extend(others);
+        let finding = only_finding(&evidence, CODE);
+        let remedy = &finding.remedies[0];
+        assert!(remedy.changes.is_empty(), "nothing is tried on all of them");
+        assert_eq!(remedy.commands.len(), 2);
+        assert!(remedy.risk.starts_with("3 other peers use wg1 on server"));
     }
 
     #[test]
