@@ -179,15 +179,25 @@ fn found(evidence: &Evidence, end: End) -> Option<Found> {
 
 fn larger(evidence: &Evidence, end: End) -> Option<Remedy> {
     let facts = evidence.facts(end)?;
-    let next = |name, stock: u64, most: u64| {
-        let now = sysctl(facts, name);
-        let next = now.unwrap_or(stock).saturating_mul(2).max(stock);
-        (now, next.min(most))
+    let (Some(budget_now), Some(time_now)) = (sysctl(facts, BUDGET), sysctl(facts, TIME)) else {
+        return Some(twice_what_is_hidden(evidence, end));
     };
-    let (budget_now, budget) = next(BUDGET, STOCK_BUDGET, MOST_BUDGET);
-    let (time_now, time) = next(TIME, STOCK_TIME, MOST_TIME);
-    let setting = |name: &str| Setting::Sysctl {
-        name: name.to_owned(),
+    let next = |now: u64, stock: u64, most: u64| now.saturating_mul(2).max(stock).min(most);
+    let budget = next(budget_now, STOCK_BUDGET, MOST_BUDGET);
+    let time = next(time_now, STOCK_TIME, MOST_TIME);
+    if budget <= budget_now && time <= time_now {
+        return None;
+    }
+    let change = |name: &str, value: u64, now: u64| {
+        let setting = Setting::Sysctl {
+            name: name.to_owned(),
+        };
+        let change = Change {
+            end,
+            setting,
+            value: json!(value.max(now).to_string()),
+        };
+        (change, json!(now.to_string()))
     };
     let title = format!(
         "{budget} packets and {:.1} ms for each round of receiving, for the whole host",
@@ -199,52 +209,44 @@ fn larger(evidence: &Evidence, end: End) -> Option<Remedy> {
     );
     let persistence =
         format!("`{BUDGET} = {budget}` and `{TIME} = {time}` in /etc/sysctl.d/90-wirespeed.conf");
-    if let (Some(budget_now), Some(time_now)) = (budget_now, time_now) {
-        if budget <= budget_now && time <= time_now {
-            return None;
-        }
-        let change = |name, value: u64, now: u64| {
-            let change = Change {
-                end,
-                setting: setting(name),
-                value: json!(value.max(now).to_string()),
-            };
-            (change, json!(now.to_string()))
-        };
-        let mut remedy = remedy_of(
-            evidence,
-            title,
-            vec![
-                change(BUDGET, budget, budget_now),
-                change(TIME, time, time_now),
-            ],
-            Goal::Goodput,
-            risk,
-        );
-        remedy.persistence = persistence;
-        return Some(remedy);
-    }
-    // A network namespace does not show them.
-    let both = |budget: u64, time: u64| -> Vec<String> {
-        [(BUDGET, budget), (TIME, time)]
-            .into_iter()
-            .flat_map(|(name, value)| setting(name).shell(&json!(value.to_string())))
-            .map(|text| command(evidence, end, text))
-            .collect()
-    };
-    Some(Remedy {
+    let mut remedy = remedy_of(
+        evidence,
         title,
-        changes: Vec::new(),
-        commands: both(budget, time),
-        goal: Goal::Goodput,
-        persistence,
+        vec![
+            change(BUDGET, budget, budget_now),
+            change(TIME, time, time_now),
+        ],
+        Goal::Goodput,
         risk,
-        undo: both(
-            budget_now.unwrap_or(STOCK_BUDGET),
-            time_now.unwrap_or(STOCK_TIME),
-        )
-        .join("\n"),
-    })
+    );
+    remedy.persistence = persistence;
+    Some(remedy)
+}
+
+/// A network namespace does not show them, and the kernel's own time depends on its clock: only the host knows what twice is.
+fn twice_what_is_hidden(evidence: &Evidence, end: End) -> Remedy {
+    let scaled = |by: &str| {
+        [BUDGET, TIME].map(|name| {
+            let text = format!(
+                "sysctl -w {name}=$(( $(sysctl -n {name}) {by} ))  # in the host's own namespace"
+            );
+            command(evidence, end, text)
+        })
+    };
+    Remedy {
+        title: "Twice as many packets and twice the time for each round of receiving, for the whole host"
+            .to_owned(),
+        changes: Vec::new(),
+        commands: scaled("* 2").to_vec(),
+        goal: Goal::Goodput,
+        persistence: format!(
+            "what `sysctl {BUDGET} {TIME}` says then, in /etc/sysctl.d/90-wirespeed.conf of the host"
+        ),
+        risk: format!(
+            "programs wait longer for a core while packets come in: up to {TIME} microseconds at a time"
+        ),
+        undo: scaled("/ 2").join("\n"),
+    }
 }
 
 fn refused() -> Vec<Refusal> {
@@ -312,6 +314,22 @@ mod tests {
         assert_eq!(remedy.changes[0].value, "300");
         assert_eq!(remedy.changes[1].value, "4000");
         assert!(remedy.undo.contains("netdev_budget='30'"));
+    }
+
+    #[test]
+    fn where_the_budget_is_hidden_what_is_there_is_doubled() {
+        let diagnosis = judge(&squeezed(500, 100));
+        let own = diagnosis.findings.iter().find(|one| one.code == CODE);
+        let remedy = &own.unwrap().remedies[0];
+        assert!(remedy.changes.is_empty());
+        assert!(remedy.commands[1].starts_with(
+            "sysctl -w net.core.netdev_budget_usecs=$(( $(sysctl -n net.core.netdev_budget_usecs) * 2 ))"
+        ));
+        assert!(remedy.undo.contains("netdev_budget_usecs) / 2 ))"));
+        let said = [&remedy.title, &remedy.persistence, &remedy.risk]
+            .map(String::as_str)
+            .join(" ");
+        assert!(!said.contains("600") && !said.contains("4000"), "{said}");
     }
 
     #[test]
