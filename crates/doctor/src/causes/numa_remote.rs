@@ -7,7 +7,7 @@ use wirespeed_facts::Implementation;
 use wirespeed_measure::Direction;
 
 use super::irq_placement::moving;
-use super::{names_host, one_core_bound, same_direction};
+use super::{cpu_saturated, names_host, one_core_bound, same_direction};
 use crate::cards::{self, Card, core_numbers, list, sum};
 use crate::finding::{Check, Found, Outcome, line, percent, rates_lines};
 use crate::losses::{self, Period};
@@ -94,9 +94,11 @@ fn found(evidence: &Evidence, end: End, card: &Card<'_>) -> Option<Found> {
         .collect();
     let (_, first) = hits.first()?;
     let directions: Vec<Direction> = hits.iter().map(|(direction, _)| *direction).collect();
-    let certain = directions
-        .iter()
-        .any(|direction| evidence.below(*direction, HEALTHY_RATIO) == Some(true));
+    // Whatever else makes the tunnel slow leaves the cores with time to spare.
+    let certain = directions.iter().any(|direction| {
+        evidence.below(*direction, HEALTHY_RATIO) == Some(true)
+            && cpu_saturated::limits(evidence, end, *direction)
+    });
     let place = format!("{} on {}", card.name, evidence.name(end));
     let mut lines = vec![line(
         format!(
@@ -189,9 +191,10 @@ mod tests {
 
     use super::CODE;
     use crate::testing::{
-        at, each_sample, facts_of, healthy, nothing, only_finding, set_ratio, tunnel_of,
+        at, codes, core, each_sample, facts_of, healthy, nothing, only_finding, path_mtu,
+        set_ratio, tunnel_of,
     };
-    use crate::{End, Evidence, Severity};
+    use crate::{End, Evidence, Severity, judge};
 
     /// A server of two nodes with the card on the second one, and its interrupts on these cores.
     fn two_sockets(counts: [u64; 4], ratio: f64) -> Evidence {
@@ -238,12 +241,21 @@ mod tests {
         evidence
     }
 
+    /// The same with the server's first core full.
+    fn with_a_full_core(counts: [u64; 4]) -> Evidence {
+        let mut evidence = two_sockets(counts, 0.6);
+        each_sample(&mut evidence, Direction::Upload, Via::Tunnel, |sample| {
+            at(sample, End::Far).cores[0] = core(0.97);
+        });
+        evidence
+    }
+
     #[test]
     fn half_of_the_interrupts_on_the_other_node_are_found() {
-        only_finding(&two_sockets([490, 510, 0, 0], 0.6), "unexplained");
-        only_finding(&two_sockets([90, 10, 0, 0], 0.6), "unexplained");
+        only_finding(&with_a_full_core([490, 510, 0, 0]), "one-core-bound");
+        only_finding(&with_a_full_core([90, 10, 0, 0]), "one-core-bound");
         nothing(&two_sockets([5000, 0, 0, 0], 0.95));
-        let finding = only_finding(&two_sockets([300, 500, 300, 0], 0.6), CODE);
+        let finding = only_finding(&with_a_full_core([300, 500, 300, 0]), CODE);
         assert_eq!(
             (finding.severity, finding.host.as_str(), finding.direction),
             (Severity::Warning, "server", Some(Direction::Upload))
@@ -261,6 +273,25 @@ mod tests {
             "echo 0,2 > /proc/irq/90/smp_affinity_list  # on server"
         );
         assert!(finding.refused[0].why.contains("no mask"));
+    }
+
+    #[test]
+    fn it_is_no_warning_where_the_cores_have_time_to_spare() {
+        let mut evidence = two_sockets([300, 500, 300, 0], 0.6);
+        evidence.path_mtu[0] = path_mtu(Direction::Upload, 1400);
+        for evidence in [evidence, with_too_small_a_path()] {
+            let diagnosis = judge(&evidence);
+            assert_eq!(codes(&diagnosis)[0], "mtu-exceeds-path");
+            let own = diagnosis.findings.iter().find(|one| one.code == CODE);
+            assert_eq!(own.map(|one| one.severity), Some(Severity::Info));
+        }
+    }
+
+    /// A full core that sizes keep from being what limits the tunnel.
+    fn with_too_small_a_path() -> Evidence {
+        let mut evidence = with_a_full_core([300, 500, 300, 0]);
+        evidence.path_mtu[0] = path_mtu(Direction::Upload, 1400);
+        evidence
     }
 
     #[test]
