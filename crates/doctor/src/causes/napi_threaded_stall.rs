@@ -1,17 +1,19 @@
 //! `napi-threaded-stall`: the kernel's WireGuard has stopped to hand a peer's packets on, for good.
 //!
 //! With threaded NAPI a wake-up may get lost under load; then the peer's receive queue stays full, and whatever comes in for
-//! it is dropped after it was decrypted or before. Outer packets arrive, the peer's counter of received bytes stands still.
+//! it is dropped after it was decrypted or before. Handshakes are not queued behind the peer's packets: they go on, so the
+//! peer has a session and sends. Its counter of what it sent moves, ours of what we received from it does not.
+//!
+//! No load gets through such a tunnel. So it is known from what both ends counted while the tunnel was probed or watched.
 
 use wirespeed_facts::CountersDelta;
-use wirespeed_measure::Via;
 use wirespeed_settings::{Setting, shell_word};
 
 use super::old_kernel::threaded;
 use crate::finding::{Check, Found, Outcome, command, line};
-use crate::versions::{Has, KernelFault, kernel_faults};
-use crate::view::{DIRECTIONS, ENDS, moved};
-use crate::{Change, End, Evidence, Goal, Remedy, Severity};
+use crate::versions::{Has, Kernel, KernelFault, kernel_faults};
+use crate::view::ENDS;
+use crate::{Change, End, Evidence, Goal, Remedy, Severity, watched};
 
 pub(super) const CODE: &str = "napi-threaded-stall";
 
@@ -21,12 +23,17 @@ pub(super) const CHECK: Check = Check::new(
     run,
 );
 
-/// Fewer outer datagrams than this over all loads prove nothing: a handshake and its retries are some.
-const FEWEST_ARRIVED: u64 = 50;
-/// Loads in which nothing came out of the tunnel.
-const FEWEST_LOADS: usize = 2;
-/// Seconds after which a session is over (`REJECT_AFTER_TIME`).
-const SESSION: f64 = 180.0;
+/// Bytes the peer must have sent beside handshakes: fifty packets of nothing but headers. Fewer may be on their way.
+const FEWEST_SENT: u64 = 50 * 32;
+/// Bytes of an initiation and of its response (`messages.h`), which count as received, too; each end sends one …
+const HANDSHAKE: u64 = 148 + 92;
+/// … in so many seconds at most (`REKEY_TIMEOUT`).
+const HANDSHAKE_EVERY: f64 = 5.0;
+/// Slices of a watch in which the peer must have sent: the two ends' begin and end not quite at once, so that what one
+/// counts at an edge is missing at the other.
+const FEWEST_SLICES: usize = 3;
+/// Linux that has threads by default, and no such stall that anybody knows of.
+const SINCE: (u32, u32) = (6, 16);
 /// Id of the fault in the table of kernels.
 const FAULT: &str = "threaded-napi-stall";
 
@@ -43,85 +50,138 @@ pub(super) fn fault() -> Option<&'static KernelFault> {
     kernel_faults().iter().find(|fault| fault.id == FAULT)
 }
 
+/// A time in which the peer sent and nothing came out here.
+struct Hit {
+    /// What the peer sent into the tunnel, bytes.
+    sent: u64,
+    /// What was received from it here: handshakes.
+    received: u64,
+    /// What the peer received from here.
+    back: u64,
+    seconds: f64,
+}
+
+fn other(end: End) -> End {
+    match end {
+        End::Here => End::Far,
+        End::Far => End::Here,
+    }
+}
+
+/// What both ends, this one first, counted over the same time without a load through the tunnel.
+fn windows(evidence: &Evidence, end: End) -> Vec<(&CountersDelta, &CountersDelta)> {
+    let probing = |end| match end {
+        End::Here => evidence.probing_here.as_ref(),
+        End::Far => evidence.probing_far.as_ref(),
+    };
+    let probed = probing(end).zip(probing(other(end)));
+    let sends_on = |slices: &[CountersDelta]| {
+        let sent = slices
+            .iter()
+            .filter(|slice| to_us(evidence, end, slice).is_some_and(|(sent, _)| sent > 0));
+        sent.count() >= FEWEST_SLICES
+    };
+    let watched = watched::at(evidence, end)
+        .zip(watched::at(evidence, other(end)))
+        .filter(|(_, there)| sends_on(&there.slices))
+        .map(|(here, there)| (&here.counters, &there.counters));
+    probed.into_iter().chain(watched).collect()
+}
+
+/// Bytes the other end sent to this one and received from it; `None` where that is not known.
+fn to_us(evidence: &Evidence, end: End, there: &CountersDelta) -> Option<(u64, u64)> {
+    let we = evidence.peer_at(other(end))?;
+    counted(there, &we.public_key).map(|(received, sent)| (sent, received))
+}
+
+/// Bytes received from a peer and sent to it. Rows that did not move are left out of a delta.
+fn counted(delta: &CountersDelta, peer: &str) -> Option<(u64, u64)> {
+    let known = delta
+        .unreliable
+        .iter()
+        .all(|name| name.strip_prefix("peers.") != Some(peer));
+    known.then(|| {
+        let moved = delta.peers.get(peer);
+        moved.map_or((0, 0), |moved| (moved.rx_bytes, moved.tx_bytes))
+    })
+}
+
+/// What handshakes may have added to a peer's counters in so many seconds, bytes.
+fn handshakes(seconds: f64) -> u64 {
+    let begun = (seconds.max(0.0) / HANDSHAKE_EVERY) as u64;
+    HANDSHAKE.saturating_mul(begun.saturating_add(1))
+}
+
+fn hit(evidence: &Evidence, end: End, own: &CountersDelta, there: &CountersDelta) -> Option<Hit> {
+    let (sent, back) = to_us(evidence, end, there)?;
+    let (received, _) = counted(own, &evidence.peer_at(end)?.public_key)?;
+    let handshakes = handshakes(own.seconds.max(there.seconds));
+    // Packets with a source outside allowed IPs arrive and count for no peer either.
+    let not_allowed = own
+        .links
+        .get(&evidence.tunnel(end)?.name)
+        .is_some_and(|link| link.rx_errors > 0 || link.rx_frame_errors > 0);
+    // Only with a session does the peer send more than handshakes. One that hears us, or whose handshakes are heard here, has
+    // a road to us that is open: not one that has just begun to swallow everything.
+    let open = back > handshakes || received > 0;
+    let stands_still = received <= handshakes && sent >= handshakes.saturating_add(FEWEST_SENT);
+    (stands_still && open && !not_allowed).then_some(Hit {
+        sent,
+        received,
+        back,
+        seconds: own.seconds,
+    })
+}
+
 fn found(evidence: &Evidence, end: End) -> Option<Found> {
     if threaded(evidence, end) != Some(true) {
         return None;
     }
     let tunnel = evidence.tunnel(end)?;
-    let peer = evidence.peer_at(end)?;
-    let loads: Vec<&CountersDelta> = DIRECTIONS
-        .into_iter()
-        .filter(|direction| evidence.stalled(*direction))
-        .flat_map(|direction| evidence.samples(direction, Via::Tunnel))
-        .filter(|sample| sample.stalled)
-        .filter_map(|sample| moved(sample, end))
-        .collect();
-    // Rows that did not move are left out of a delta.
-    let received = |delta: &CountersDelta| {
-        delta
-            .peers
-            .get(&peer.public_key)
-            .map_or(0, |peer| peer.rx_bytes)
-    };
-    let arrived = |delta: &CountersDelta| {
-        ["Udp.InDatagrams", "Udp6.InDatagrams"]
-            .iter()
-            .filter_map(|name| delta.protocols.get(*name))
-            .fold(0_u64, |sum, one| sum.saturating_add(*one))
-    };
-    // Packets with a source outside allowed IPs arrive and count for no peer either.
-    let not_allowed = |delta: &&CountersDelta| {
-        delta
-            .links
-            .get(&tunnel.name)
-            .is_some_and(|link| link.rx_errors > 0 || link.rx_frame_errors > 0)
-    };
-    let reset = |delta: &&CountersDelta| {
-        delta
-            .unreliable
-            .iter()
-            .any(|name| name.starts_with("peers."))
-    };
-    let sum = |count: &dyn Fn(&CountersDelta) -> u64| {
-        loads
-            .iter()
-            .fold(0_u64, |sum, delta| sum.saturating_add(count(delta)))
-    };
-    let (came, out) = (sum(&arrived), sum(&received));
-    // Handshakes are not queued behind the peer's packets: they go on, and tell this from a road that lets nothing pass,
-    // on which the datagrams that arrive are somebody else's.
-    let speaks = peer.handshake_age.is_some_and(|age| age < SESSION);
-    if loads.len() < FEWEST_LOADS
-        || came < FEWEST_ARRIVED
-        || out > 0
-        || !speaks
-        || loads.iter().any(not_allowed)
-        || loads.iter().any(reset)
-    {
-        return None;
-    }
     let host = &evidence.facts(end)?.host;
-    let (confidence, known) = match fault().map(|fault| fault.of(host)) {
-        Some(Has::Yes) => (0.95, "its kernel is known for it"),
-        Some(Has::Perhaps) => (0.85, "its kernel may be one of those known for it"),
-        _ => (0.6, "its kernel is not among those known for it"),
+    let (severity, confidence, known) = match fault().map(|fault| fault.of(host)) {
+        Some(Has::Yes) => (Severity::Critical, 0.95, "its kernel is known for it"),
+        Some(Has::Perhaps) => (
+            Severity::Critical,
+            0.85,
+            "its kernel may be one of those known for it",
+        ),
+        _ if Kernel::of(host).is_some_and(|kernel| kernel.at_least(SINCE.0, SINCE.1)) => {
+            return None;
+        }
+        _ => (
+            Severity::Warning,
+            0.6,
+            "its kernel is not among those known for it",
+        ),
     };
+    let Hit {
+        sent,
+        received,
+        back,
+        seconds,
+    } = windows(evidence, end)
+        .into_iter()
+        .find_map(|(own, there)| hit(evidence, end, own, there))?;
     let place = evidence.interface_at(end);
+    let from = evidence.name(other(end));
     let mut lines = vec![
         line("/sys/class/net/NAME/threaded", &place, (), 1, ""),
         line(
-            "age of the last handshake",
+            format!(
+                "sent by {from} in {seconds:.0} s, and received of it here (`wg show NAME transfer`)"
+            ),
             &place,
-            SESSION,
-            peer.handshake_age,
-            "s",
+            sent,
+            received,
+            "bytes",
         ),
         line(
-            "Udp InDatagrams while the loads stalled, against bytes received from the peer",
-            &place,
-            came,
-            out,
-            "packets, bytes",
+            format!("received by {from} from here meanwhile"),
+            evidence.interface_at(other(end)),
+            (),
+            back,
+            "bytes",
         ),
         line(
             "kernel (`uname -r`)",
@@ -142,15 +202,19 @@ fn found(evidence: &Evidence, end: End) -> Option<Found> {
         lines.push(line("source", "public", (), fault.sources.join("; "), ""));
     }
     Some(Found {
-        severity: Severity::Critical,
+        severity,
         confidence,
         effect: 1.0,
         host: evidence.name(end).to_owned(),
         direction: None,
         evidence: lines,
         because: format!(
-            "{came} datagrams arrived at {} while the loads stalled, and not a byte of them came out of {place}: with threaded NAPI the kernel has lost the wake-up for this peer ({known}).",
-            evidence.name(end)
+            "{from} has a session and sent {sent} bytes through it, and {} came out of {place}: with threaded NAPI the kernel has lost the wake-up for this peer ({known}).",
+            if received == 0 {
+                "not one"
+            } else {
+                "nothing but handshakes"
+            },
         ),
         remedies: vec![remedy(evidence, end, &tunnel.name)],
         refused: Vec::new(),
@@ -182,7 +246,7 @@ fn remedy(evidence: &Evidence, end: End, interface: &str) -> Remedy {
         commands,
         goal: Goal::Goodput,
         persistence: off.setting.persistence(&off.value),
-        risk: "the tunnel is down for some seconds; all peers share one core when they receive"
+        risk: "the tunnel is down for some seconds: not from a session through this tunnel (systemd-run, or the console); all peers share one core when they receive"
             .to_owned(),
         undo: off
             .setting
@@ -195,15 +259,14 @@ fn remedy(evidence: &Evidence, end: End, interface: &str) -> Remedy {
 
 #[cfg(test)]
 mod tests {
-    use wirespeed_facts::{Implementation, Known, LinkDetail, PeerCounters};
-    use wirespeed_measure::Direction;
+    use wirespeed_facts::{Implementation, Known, LinkCounters, LinkDetail, PeerCounters};
 
     use super::*;
-    use crate::testing::{at, codes, each_sample, facts_of, healthy, set_ratio, tunnel_of};
+    use crate::testing::{codes, facts_of, healthy, tunnel_of, watched};
     use crate::{Diagnosis, judge};
 
-    fn stalled(release: &str, datagrams: u64, bytes: u64) -> Evidence {
-        let mut evidence = healthy();
+    /// A server with the kernel's WireGuard and threads.
+    fn with_threads(mut evidence: Evidence, release: &str) -> Evidence {
         tunnel_of(&mut evidence, End::Far).implementation = Implementation::Kernel;
         let facts = facts_of(&mut evidence, End::Far);
         facts.host.kernel = release.to_owned();
@@ -211,25 +274,24 @@ mod tests {
             threaded: Known::Value(true),
             ..LinkDetail::default()
         });
-        for direction in [Direction::Upload, Direction::Download] {
-            set_ratio(&mut evidence, direction, 0.0);
-            each_sample(&mut evidence, direction, Via::Tunnel, |sample| {
-                sample.stalled = true;
-                let delta = at(sample, End::Far);
-                delta
-                    .protocols
-                    .insert("Udp.InDatagrams".to_owned(), datagrams);
-                if bytes > 0 {
-                    delta.peers.insert(
-                        "here-key".to_owned(),
-                        PeerCounters {
-                            rx_bytes: bytes,
-                            tx_bytes: 100,
-                        },
-                    );
-                }
-            });
+        evidence
+    }
+
+    fn moved(key: &str, rx_bytes: u64, tx_bytes: u64) -> CountersDelta {
+        let moved = PeerCounters { rx_bytes, tx_bytes };
+        CountersDelta {
+            seconds: 9.0,
+            peers: [(key.to_owned(), moved)].into(),
+            ..CountersDelta::default()
         }
+    }
+
+    /// Nothing gets through, so there are no loads; while it was probed the client sent so much, and this came out there.
+    fn stalled(release: &str, sent: u64, received: u64) -> Evidence {
+        let mut evidence = with_threads(healthy(), release);
+        evidence.comparisons.clear();
+        evidence.probing_here = Some(moved("far-key", 9000, sent));
+        evidence.probing_far = Some(moved("here-key", received, 9000));
         evidence
     }
 
@@ -241,8 +303,8 @@ mod tests {
     }
 
     #[test]
-    fn what_arrives_and_never_comes_out_is_a_stall() {
-        let diagnosis = judge(&stalled("6.1.150", 40, 0));
+    fn what_is_sent_and_never_comes_out_is_a_stall() {
+        let diagnosis = judge(&stalled("6.1.150", 50_000, 0));
         assert_eq!(codes(&diagnosis), [CODE]);
         let finding = &diagnosis.findings[0];
         assert_eq!(
@@ -263,42 +325,79 @@ mod tests {
     }
 
     #[test]
-    fn it_takes_datagrams_that_arrive_and_no_byte_from_the_peer() {
-        // Ten stalled loads.
-        assert!(found_in(&judge(&stalled("6.1.150", 5, 0))));
-        assert!(!found_in(&judge(&stalled("6.1.150", 4, 0))));
-        assert!(!found_in(&judge(&stalled("6.1.150", 40, 32))));
+    fn handshakes_go_on_and_are_no_data() {
+        // Two handshakes in nine seconds, both ends'; and what the client sends beside its own.
+        assert!(found_in(&judge(&stalled("6.1.150", 2080, 480))));
+        assert!(!found_in(&judge(&stalled("6.1.150", 2079, 480))));
+        assert!(!found_in(&judge(&stalled("6.1.150", 50_000, 481))));
     }
 
     #[test]
-    fn a_dead_session_or_sources_not_allowed_are_something_else() {
-        let mut dead = stalled("6.1.150", 40, 0);
-        if let Known::Value(peers) = &mut tunnel_of(&mut dead, End::Far).peers {
-            peers[0].handshake_age = Some(180.0);
-        }
-        assert!(!found_in(&judge(&dead)));
-        let mut refused = stalled("6.1.150", 40, 0);
-        each_sample(&mut refused, Direction::Upload, Via::Tunnel, |sample| {
-            let link = at(sample, End::Far).links.get_mut("wg1").unwrap();
-            link.rx_frame_errors = 1;
-        });
+    fn a_road_that_swallows_everything_is_something_else() {
+        let mut evidence = stalled("6.1.150", 50_000, 0);
+        evidence.probing_here = Some(moved("far-key", 480, 50_000));
+        assert!(!found_in(&judge(&evidence)), "nothing comes back either");
+        evidence.probing_far = Some(moved("here-key", 148, 9000));
+        assert!(found_in(&judge(&evidence)), "but a handshake came through");
+        evidence.probing_here = None;
+        assert!(!found_in(&judge(&evidence)), "nobody knows what was sent");
+    }
+
+    #[test]
+    fn sources_not_allowed_or_another_interface_are_something_else() {
+        let mut refused = stalled("6.1.150", 50_000, 0);
+        let link = LinkCounters {
+            rx_frame_errors: 1,
+            ..LinkCounters::default()
+        };
+        let delta = refused.probing_far.as_mut().unwrap();
+        delta.links.insert("wg1".to_owned(), link);
         assert!(!found_in(&judge(&refused)));
+        let mut anew = stalled("6.1.150", 50_000, 0);
+        let delta = anew.probing_far.as_mut().unwrap();
+        delta.unreliable.push("peers.here-key".to_owned());
+        assert!(!found_in(&judge(&anew)));
     }
 
     #[test]
-    fn another_kernel_is_less_certain() {
-        let confidence = |release: &str| judge(&stalled(release, 40, 0)).findings[0].confidence;
-        assert!(confidence("6.8.12") < confidence("6.1.0-38-amd64"));
+    fn a_watch_tells_as_well_where_the_peer_goes_on_sending() {
+        let mut evidence = with_threads(watched(), "6.1.150");
+        let watch = evidence.passive.as_mut().unwrap();
+        watch.here.counters = moved("far-key", 9000, 50_000);
+        watch.here.slices = vec![moved("far-key", 3000, 15_000); 3];
+        let there = watch.far.as_mut().unwrap();
+        there.counters = moved("here-key", 148, 9000);
+        assert!(found_in(&judge(&evidence)));
+        let watch = evidence.passive.as_mut().unwrap();
+        watch.here.slices[0] = CountersDelta::default();
+        assert!(!found_in(&judge(&evidence)), "a burst at the edge");
+    }
+
+    #[test]
+    fn another_kernel_is_less_certain_and_a_new_one_is_not_blamed() {
+        let first = |release: &str| {
+            let first = judge(&stalled(release, 50_000, 0)).findings[0].clone();
+            (first.code, first.severity, first.confidence)
+        };
+        assert_eq!(
+            first("6.1.0-38-amd64"),
+            (CODE.to_owned(), Severity::Critical, 0.85)
+        );
+        assert_eq!(first("6.8.12"), (CODE.to_owned(), Severity::Warning, 0.6));
+        assert!(!found_in(&judge(&stalled("6.16.0", 50_000, 0))));
     }
 
     #[test]
     fn without_threads_or_in_a_daemon_it_is_something_else() {
-        let mut evidence = stalled("6.1.150", 40, 0);
+        let mut evidence = stalled("6.1.150", 50_000, 0);
         facts_of(&mut evidence, End::Far).links[0].detail = Known::Value(LinkDetail {
             threaded: Known::Value(false),
             ..LinkDetail::default()
         });
         assert!(!found_in(&judge(&evidence)));
-        assert!(!found_in(&judge(&healthy())));
+        tunnel_of(&mut evidence, End::Far).implementation =
+            tunnel_of(&mut healthy(), End::Here).implementation.clone();
+        assert!(!found_in(&judge(&evidence)));
+        assert!(!found_in(&judge(&with_threads(healthy(), "6.1.150"))));
     }
 }
