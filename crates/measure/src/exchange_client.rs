@@ -20,8 +20,10 @@ pub(crate) const WANTED_AT_MOST: u64 = 1_000_000;
 pub(crate) const SECONDS_AT_MOST: f64 = 120.0;
 /// Files this process has open beside the connections.
 const OTHER_FILES: u64 = 128;
-/// The reason of those whose turn never came.
-pub(crate) const NOT_BEGUN: &str = "not begun in time";
+/// In place of a reason: the turn of these never came. It tells of a slow road, and of no failure.
+pub const NOT_BEGUN: &str = "not begun in time";
+/// In place of a reason: these were on their way, no longer than they may be, when the sample's time was over.
+pub const CUT_OFF: &str = "under way when the sample's time was over";
 /// How often a wait looks up, and how often slow exchanges are looked for.
 const LOOK_UP: Duration = Duration::from_millis(20);
 const SWEEP_EVERY: Duration = Duration::from_millis(100);
@@ -141,12 +143,13 @@ impl Client<'_> {
             }
             if swept.elapsed() >= SWEEP_EVERY {
                 swept = Instant::now();
-                if self.give_up(Duration::from_secs_f64(self.run.each_within)) {
+                if self.give_up() {
                     last_end = swept;
                 }
             }
         }
-        if self.give_up(Duration::ZERO) {
+        let gave_up = self.give_up();
+        if self.cut_off() || gave_up {
             last_end = Instant::now();
         }
         let never = self.run.wanted - started;
@@ -233,23 +236,37 @@ impl Client<'_> {
         }
     }
 
-    /// Gives up what takes longer; `true` = there was some.
-    fn give_up(&mut self, within: Duration) -> bool {
+    /// Gives up what takes longer than it may; `true` = there was some.
+    fn give_up(&mut self) -> bool {
+        let within = Duration::from_secs_f64(self.run.each_within);
         let mut gave_up = false;
-        for at in 0..self.slots.len() {
-            let slow = |exchange: &&Exchange| exchange.begun.elapsed() >= within;
-            let Some(exchange) = self.slots[at].exchange.as_ref().filter(slow) else {
-                continue;
-            };
-            let stage = exchange.stage.name();
-            self.close(at);
-            // All of it had come.
-            if let Some(stage) = stage {
-                gave_up = true;
-                self.fail(stage, &ErrorKind::TimedOut.into());
-            }
+        for stage in self.end_those(|exchange| exchange.begun.elapsed() >= within) {
+            gave_up = true;
+            self.fail(stage, &ErrorKind::TimedOut.into());
         }
         gave_up
+    }
+
+    /// Ends what is still on its way; `true` = there was some.
+    fn cut_off(&mut self) -> bool {
+        let stages = self.end_those(|_| true);
+        if !stages.is_empty() {
+            self.count(CUT_OFF.to_owned(), stages.len() as u64);
+        }
+        !stages.is_empty()
+    }
+
+    /// Ends these, and tells the stages of those that had not got all of their answer.
+    fn end_those(&mut self, which: impl Fn(&Exchange) -> bool) -> Vec<&'static str> {
+        let mut stages = Vec::new();
+        for at in 0..self.slots.len() {
+            let Some(exchange) = self.slots[at].exchange.as_ref().filter(|one| which(one)) else {
+                continue;
+            };
+            stages.extend(exchange.stage.name());
+            self.close(at);
+        }
+        stages
     }
 
     fn close(&mut self, at: usize) {
@@ -386,8 +403,23 @@ mod tests {
         let done = run(&hopeless, &|| true).unwrap();
         assert!(begun.elapsed() < Duration::from_secs(3));
         assert!(done.failed["answer: timed out"] >= 4, "{done:?}");
-        assert!(done.failed["not begun in time"] > 0, "{done:?}");
+        assert!(done.failed[NOT_BEGUN] > 0, "{done:?}");
         assert_eq!(done.failed.values().sum::<u64>(), 20);
+    }
+
+    #[test]
+    fn what_is_under_way_at_the_end_has_not_failed() {
+        let silent = TcpListener::bind((HERE, 0)).unwrap();
+        let cut_off = ExchangeRun {
+            at_once: 4,
+            wanted: 4,
+            seconds: 0.3,
+            each_within: 5.0,
+            ..wished(silent.local_addr().unwrap())
+        };
+        let done = run(&cut_off, &|| true).unwrap();
+        assert_eq!(done.failed, [(CUT_OFF.to_owned(), 4)].into());
+        assert_eq!(done.completed, 0);
     }
 
     #[test]

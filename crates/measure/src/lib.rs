@@ -62,6 +62,7 @@ pub use compare::{ComparePlan, compare};
 pub use ends::{Ends, FarEnd, Overrides};
 pub use error::MeasureError;
 pub use exchange::{ExchangePlan, exchanges};
+pub use exchange_client::{CUT_OFF, NOT_BEGUN};
 pub use interleave::{Ab, AbPlan, Side, ab, goodput, loaded_rtt, side_median};
 pub use model::*;
 pub use observations::*;

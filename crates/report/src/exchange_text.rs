@@ -6,6 +6,7 @@ use wirespeed_measure::statistics::median;
 use wirespeed_measure::{ExchangeComparison, ExchangeSample, Percentiles, Via};
 
 use crate::look::{Look, clean, table};
+use crate::record::{failures, is_failure};
 use crate::units;
 
 /// Reasons for failures that are told, the most frequent first.
@@ -51,13 +52,14 @@ pub(crate) fn exchanges(exchanges: &ExchangeComparison, look: &Look) -> String {
         .filter_map(|(name, via)| {
             let per_second = per_second(exchanges, *via)?;
             let sum = |of: &dyn Fn(&ExchangeSample) -> u64| -> String {
-                units::count(of_side(exchanges, *via).map(of).sum::<u64>() as f64)
+                let all = of_side(exchanges, *via).map(of);
+                units::count(all.fold(0, u64::saturating_add) as f64)
             };
             Some(vec![
                 (*name).to_owned(),
                 units::count(per_second.round()),
                 sum(&|one| one.completed),
-                sum(&|one| one.failed.values().sum()),
+                sum(&failures),
             ])
         })
         .collect();
@@ -85,13 +87,19 @@ pub(crate) fn exchanges(exchanges: &ExchangeComparison, look: &Look) -> String {
     for (name, via) in sides {
         let mut failed: BTreeMap<&str, u64> = BTreeMap::new();
         for (reason, times) in of_side(exchanges, via).flat_map(|one| &one.failed) {
-            *failed.entry(reason).or_default() += times;
+            let sum = failed.entry(reason).or_default();
+            *sum = sum.saturating_add(*times);
         }
         let mut failed: Vec<(&str, u64)> = failed.into_iter().collect();
         failed.sort_by_key(|(_, times)| std::cmp::Reverse(*times));
         for (reason, times) in failed.into_iter().take(REASONS) {
             let text = format!("{name}: {reason}, {} times", units::count(times as f64));
-            out.push_str(&look.hanging("  failed  ", 10, &clean(&text)));
+            let lead = if is_failure(reason) {
+                "  failed  "
+            } else {
+                "  no end  "
+            };
+            out.push_str(&look.hanging(lead, 10, &clean(&text)));
         }
     }
     let unknown = exchanges.bare_unknown.iter();
@@ -147,7 +155,7 @@ fn per_second(exchanges: &ExchangeComparison, via: Via) -> Option<f64> {
 mod tests {
     use wirespeed_doctor::Verdict;
     use wirespeed_facts::CountersDelta;
-    use wirespeed_measure::{Estimate, NotMeasured};
+    use wirespeed_measure::{CUT_OFF, Estimate, NOT_BEGUN, NotMeasured};
 
     use super::*;
     use crate::record::TestRecord;
@@ -208,6 +216,11 @@ mod tests {
         assert_eq!(verdict(&found(0.89, 0, 5)), Verdict::Healthy);
         assert_eq!(verdict(&found(0.88, 0, 5)), Verdict::Findings);
         assert_eq!(verdict(&found(0.5, 0, 4)), Verdict::Unmeasured);
+        // Not through the tunnel at all: two samples tell.
+        let mut dead = found(0.0, 4000, 2);
+        assert_eq!(verdict(&dead), Verdict::Findings);
+        dead.samples.truncate(2);
+        assert_eq!(verdict(&dead), Verdict::Unmeasured);
         let alone = ExchangeComparison {
             bare_unknown: Some("no address".to_owned()),
             ratio: None,
@@ -220,6 +233,41 @@ mod tests {
         }];
         let both = TestRecord::verdict_with(&[], Some(&found(0.95, 0, 5)), &missing);
         assert_eq!(both, Verdict::Unmeasured);
+    }
+
+    /// On a road that takes 14 s outside the tunnel and 16 s through it, of the 15 s that a sample has.
+    #[test]
+    fn what_had_no_time_to_end_is_no_failure_and_one_noisy_sample_no_finding() {
+        let mut found = ExchangeComparison {
+            at_once: 1000,
+            ratio: Some(Estimate {
+                value: 0.95,
+                low: 0.94,
+                high: 0.96,
+            }),
+            bare_unknown: None,
+            samples: (0..5)
+                .flat_map(|_| [sample(Via::Bare, 280.0, 0), sample(Via::Tunnel, 266.0, 0)])
+                .collect(),
+            remarks: Vec::new(),
+        };
+        let verdict = |one: &ExchangeComparison| TestRecord::verdict_with(&[], Some(one), &[]);
+        for one in &mut found.samples {
+            if one.via == Via::Tunnel {
+                one.completed = 3700;
+                one.failed.insert(CUT_OFF.to_owned(), 200);
+                one.failed.insert(NOT_BEGUN.to_owned(), 100);
+            }
+        }
+        assert_eq!(verdict(&found), Verdict::Healthy);
+        let text = exchanges(&found, &Look::new(80, false, false));
+        assert!(text.contains("no end  tunnel: under way"), "{text}");
+        assert!(!text.contains("failed  tunnel"), "{text}");
+        // The peer roams during one sample.
+        let noisy = &mut found.samples[3];
+        noisy.completed = 3000;
+        noisy.failed.insert("answer: timed out".to_owned(), 1000);
+        assert_eq!(verdict(&found), Verdict::Healthy);
     }
 
     #[test]

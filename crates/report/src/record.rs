@@ -7,9 +7,10 @@ use wirespeed_doctor::{
     Remedy, Verdict,
 };
 use wirespeed_facts::{Facts, Known};
+use wirespeed_measure::statistics::median;
 use wirespeed_measure::{
-    Comparison, ExchangeComparison, NotMeasured, PassiveWatch, PathMtu, RateSweep, RttSummary,
-    Sample, SegmentationProbe, SequenceProbe, TunnelSweep, Via,
+    CUT_OFF, Comparison, ExchangeComparison, ExchangeSample, NOT_BEGUN, NotMeasured, PassiveWatch,
+    PathMtu, RateSweep, RttSummary, Sample, SegmentationProbe, SequenceProbe, TunnelSweep, Via,
 };
 use wirespeed_tune::Outcome;
 
@@ -139,20 +140,43 @@ impl TestRecord {
 
 fn verdict_on_exchanges(exchanges: &ExchangeComparison) -> Verdict {
     let of = |via| exchanges.samples.iter().filter(move |one| one.via == via);
-    let failing = |via| -> f64 {
-        let wanted: u64 = of(via).map(|one| one.wanted).sum();
-        let completed: u64 = of(via).map(|one| one.completed).sum();
-        wanted.saturating_sub(completed) as f64 / wanted.max(1) as f64
+    // The middle of the samples: a single noisy one proves nothing.
+    let failing = |via| {
+        let shares: Vec<f64> = of(via).map(failed_share).collect();
+        median(&shares).unwrap_or(0.0)
     };
     let (bare, tunnel) = (failing(Via::Bare), failing(Via::Tunnel));
     let enough = of(Via::Tunnel).count() >= FEWEST_PAIRS;
+    // After two such samples no more are taken.
+    let dead = of(Via::Tunnel).count() >= 2 && of(Via::Tunnel).all(|one| one.completed == 0);
     let ratio = exchanges.ratio.filter(|_| exchanges.bare_unknown.is_none());
     match ratio {
-        Some(_) if tunnel > FAILING && tunnel > 2.0 * bare => Verdict::Findings,
+        Some(_) if dead => Verdict::Findings,
+        Some(_) if enough && tunnel > FAILING && tunnel > 2.0 * bare => Verdict::Findings,
         Some(ratio) if enough && ratio.high < HEALTHY_RATIO => Verdict::Findings,
         Some(_) if enough && tunnel <= FAILING => Verdict::Healthy,
         _ => Verdict::Unmeasured,
     }
+}
+
+/// Of those that came to an end by themselves.
+fn failed_share(sample: &ExchangeSample) -> f64 {
+    let failed = failures(sample);
+    failed as f64 / failed.saturating_add(sample.completed).max(1) as f64
+}
+
+/// Exchanges that failed, and were not only without an end when the sample was over.
+pub(crate) fn failures(sample: &ExchangeSample) -> u64 {
+    sample
+        .failed
+        .iter()
+        .filter(|(why, _)| is_failure(why))
+        .fold(0, |sum, (_, times)| sum.saturating_add(*times))
+}
+
+/// A slow road leaves exchanges without an end, and that is what the rate tells.
+pub(crate) fn is_failure(why: &str) -> bool {
+    ![CUT_OFF, NOT_BEGUN].contains(&why)
 }
 
 /// Nothing arrived in any of several samples through the tunnel.
