@@ -122,6 +122,16 @@ fn broken(evidence: &Evidence, direction: Direction) -> Option<&SegmentationProb
     })
 }
 
+/// Do trains arrive in this direction as single datagrams do, or does the kernel refuse to send any? `None` where nobody has
+/// tried, or the try told nothing.
+pub(super) fn whole(evidence: &Evidence, direction: Direction) -> Option<bool> {
+    let probe = probe(evidence, direction)?;
+    let told = probe.plain_sent >= FEWEST
+        && probe.trains_sent >= FEWEST
+        && share(probe.plain_received, probe.plain_sent) >= PLAIN_ARRIVE;
+    (told || probe.refused.is_some()).then(|| broken(evidence, direction).is_none())
+}
+
 /// What is known against this end's kernel and the drivers on the way out.
 fn known(evidence: &Evidence, end: End) -> Vec<String> {
     let Some(facts) = evidence.facts(end) else {

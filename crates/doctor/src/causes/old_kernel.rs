@@ -1,14 +1,16 @@
 //! `old-kernel`: the kernel is known to harm a tunnel like this one.
 //!
 //! Known from the release alone, by the table `data/kernels.toml`; so it is said only where the tunnel is of the kind that the
-//! fault is about, and, for faults that only cost speed, where it is slow.
+//! fault is about, and, for faults that only cost speed, where it is slow in the direction that the fault harms, and nothing
+//! that was measured explains that.
 
 use wirespeed_facts::{Facts, Implementation, Link};
+use wirespeed_measure::Direction;
 
-use super::{names_host, napi_threaded_stall};
+use super::{explained, names_host, napi_threaded_stall, offload_broken};
 use crate::finding::{Check, Found, Outcome, line, rates_line};
 use crate::versions::{Concerns, Has, KernelFault, kernel_faults};
-use crate::view::{DIRECTIONS, ENDS};
+use crate::view::{DIRECTIONS, ENDS, receiver, sender};
 use crate::{End, Evidence, Finding, Goal, Remedy, Severity};
 
 pub(super) const CODE: &str = "old-kernel";
@@ -34,7 +36,7 @@ fn run(evidence: &Evidence) -> Outcome {
 
 /// A check that found the fault at work says it better.
 fn follows_from(evidence: &Evidence, cause: &Finding, own: &Finding) -> bool {
-    [napi_threaded_stall::CODE, "offload-broken"].contains(&cause.code.as_str())
+    [napi_threaded_stall::CODE, offload_broken::CODE].contains(&cause.code.as_str())
         && names_host(evidence, cause, &own.host)
 }
 
@@ -45,7 +47,8 @@ fn found(evidence: &Evidence, end: End, fault: &KernelFault) -> Option<Found> {
         return None;
     }
     let slow = DIRECTIONS.into_iter().find(|direction| {
-        evidence.stalled(*direction) || evidence.below(*direction, SLOW) == Some(true)
+        (evidence.stalled(*direction) || evidence.below(*direction, SLOW) == Some(true))
+            && may_harm(evidence, end, fault.concerns, *direction)
     });
     // A peer that stops for good is a danger even while all is well; what only costs speed is not, where speed is fine.
     let danger = fault.concerns == Concerns::ThreadedKernel;
@@ -89,7 +92,7 @@ fn found(evidence: &Evidence, end: End, fault: &KernelFault) -> Option<Found> {
         confidence,
         effect: slow.map_or(0.3, |direction| evidence.lost_share(direction)),
         host: evidence.name(end).to_owned(),
-        direction: None,
+        direction: slow.filter(|_| !danger),
         evidence: lines,
         because: format!(
             "The kernel of {} ({}) {certainly} one with a known fault ({}): {}.",
@@ -119,6 +122,20 @@ fn concerned(evidence: &Evidence, end: End, facts: &Facts, concerns: Concerns) -
         Concerns::UdpSegmentation => {
             offloading_tun(evidence, end).is_some() && segmenting_link(facts).is_some()
         }
+    }
+}
+
+/// May a fault of this end's kernel be what makes this direction slow?
+fn may_harm(evidence: &Evidence, end: End, concerns: Concerns, direction: Direction) -> bool {
+    match concerns {
+        Concerns::ThreadedKernel => true,
+        // What the kernel refuses is what the daemon writes to its TUN interface.
+        Concerns::TunOffload => receiver(direction) == end && !explained(evidence, direction),
+        Concerns::UdpSegmentation if sender(direction) != end => false,
+        Concerns::UdpSegmentation => match offload_broken::whole(evidence, direction) {
+            Some(whole) => !whole,
+            None => !explained(evidence, direction),
+        },
     }
 }
 
@@ -195,10 +212,13 @@ pub(super) fn is_on(link: &Link, feature: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use wirespeed_facts::{Implementation, Known, LinkDetail};
-    use wirespeed_measure::Direction;
+    use wirespeed_measure::SegmentationProbe;
 
     use super::*;
-    use crate::testing::{facts_of, healthy, nothing, only_finding, set_ratio, tunnel_of};
+    use crate::judge;
+    use crate::testing::{
+        facts_of, healthy, nothing, only_finding, path_mtu, set_ratio, tunnel_of,
+    };
 
     fn kernel(release: &str, threaded: bool) -> Evidence {
         let mut evidence = healthy();
@@ -213,9 +233,9 @@ mod tests {
         evidence
     }
 
-    fn daemon(release: &str, offload: bool, ratio: f64) -> Evidence {
+    fn daemon(release: &str, offload: bool, slow: Direction, ratio: f64) -> Evidence {
         let mut evidence = healthy();
-        set_ratio(&mut evidence, Direction::Upload, ratio);
+        set_ratio(&mut evidence, slow, ratio);
         let facts = facts_of(&mut evidence, End::Far);
         facts.host.kernel = release.to_owned();
         facts.links[0].offloads = Known::Value([(TCP_SEGMENTATION.to_owned(), offload)].into());
@@ -244,18 +264,30 @@ mod tests {
 
     #[test]
     fn what_only_costs_speed_is_named_where_speed_is_missing() {
-        nothing(&daemon("6.6.44", true, 0.9));
-        nothing(&daemon("6.6.44", true, 0.8));
-        let finding = only_finding(&daemon("6.6.44", true, 0.7), CODE);
+        let receives = |release, offload, ratio| daemon(release, offload, Direction::Upload, ratio);
+        nothing(&receives("6.6.44", true, 0.9));
+        nothing(&receives("6.6.44", true, 0.8));
+        let finding = only_finding(&receives("6.6.44", true, 0.7), CODE);
         assert!(finding.because.contains("tun-gso-einval"));
-        only_finding(&daemon("6.6.44", false, 0.7), "unexplained");
-        only_finding(&daemon("6.6.46", true, 0.7), "unexplained");
+        assert_eq!(finding.direction, Some(Direction::Upload));
+        only_finding(&receives("6.6.44", false, 0.7), "unexplained");
+        only_finding(&receives("6.6.46", true, 0.7), "unexplained");
     }
 
     #[test]
-    fn trains_of_datagrams_take_a_link_that_takes_them() {
-        let mut evidence = daemon("7.1.4", true, 0.5);
-        only_finding(&evidence, "unexplained");
+    fn the_direction_in_which_it_writes_nothing_to_its_tun_is_slow_for_something_else() {
+        only_finding(
+            &daemon("6.6.44", true, Direction::Download, 0.7),
+            "unexplained",
+        );
+        let mut explained = daemon("6.6.44", true, Direction::Upload, 0.7);
+        explained.path_mtu[0] = path_mtu(Direction::Upload, 1400);
+        only_finding(&explained, "mtu-exceeds-path");
+    }
+
+    /// The server's kernel mangles trains, its card takes them, and this direction is slow.
+    fn trains(slow: Direction) -> Evidence {
+        let mut evidence = daemon("7.1.4", true, slow, 0.5);
         let facts = facts_of(&mut evidence, End::Far);
         facts.links.push(Link {
             name: "eth0".to_owned(),
@@ -263,13 +295,59 @@ mod tests {
             ..Link::default()
         });
         facts.outer_links = vec!["eth0".to_owned()];
-        let finding = only_finding(&evidence, CODE);
+        evidence
+    }
+
+    fn arrived(trains: u64) -> SegmentationProbe {
+        SegmentationProbe {
+            direction: Direction::Download,
+            plain_sent: 400,
+            plain_received: 400,
+            trains_sent: 400,
+            trains_received: trains,
+            trains_mangled: 0,
+            refused: None,
+        }
+    }
+
+    #[test]
+    fn trains_of_datagrams_take_a_link_that_takes_them_and_harm_who_sends_them() {
+        only_finding(
+            &daemon("7.1.4", true, Direction::Download, 0.5),
+            "unexplained",
+        );
+        let finding = only_finding(&trains(Direction::Download), CODE);
         assert!(finding.because.contains("udp-gso-headers"));
+        assert_eq!(finding.direction, Some(Direction::Download));
         assert!(
             finding
                 .evidence
                 .iter()
                 .any(|line| line.what.contains("eth0"))
         );
+        only_finding(&trains(Direction::Upload), "unexplained");
+    }
+
+    #[test]
+    fn trains_that_were_tried_and_arrive_are_no_fault() {
+        let mut evidence = trains(Direction::Download);
+        evidence.segmentation.push(arrived(400));
+        only_finding(&evidence, "unexplained");
+        evidence.segmentation[0] = SegmentationProbe {
+            refused: Some("EIO".to_owned()),
+            ..arrived(0)
+        };
+        only_finding(&evidence, "unexplained");
+        // A try that lost the single ones as well tells nothing.
+        evidence.segmentation[0] = SegmentationProbe {
+            plain_received: 300,
+            ..arrived(300)
+        };
+        only_finding(&evidence, CODE);
+        evidence.segmentation[0] = arrived(0);
+        only_finding(&evidence, "offload-broken");
+        assert!(judge(&evidence).findings.iter().any(|one| {
+            one.code == CODE && one.consequence_of.as_deref() == Some("offload-broken")
+        }));
     }
 }
