@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::firewall_walk::{clamps_mss, translates, uses_conntrack};
 use crate::firewall_way::{Subject, of_tunnel};
-use crate::{Firewall, child};
+use crate::{Firewall, child, files};
 
 /// Four thousand rules take 0.7 s, and where rules are many the processor may be busy.
 const TIME_LIMIT: Duration = Duration::from_secs(5);
@@ -16,7 +16,8 @@ const SIZE_LIMIT: usize = 32 << 20;
 /// Tunnels whose packets are led through the rules.
 const MOST_TUNNELS: usize = 16;
 
-/// The rule set of this network namespace in JSON. Rules made with the old `iptables-legacy` do not show in it.
+/// The rule set of this network namespace in JSON. Rules made with the old `iptables-legacy` do not show in it
+/// (see [`understand`]).
 pub(crate) fn read() -> Result<Vec<u8>, String> {
     child::output(
         "nft",
@@ -25,6 +26,19 @@ pub(crate) fn read() -> Result<Vec<u8>, String> {
         SIZE_LIMIT,
     )
     .map_err(|error| error.to_string())
+}
+
+/// What nft listed, and whether the calling thread's network namespace has tables that nft does not list.
+pub(crate) fn understand(json: &[u8], tunnels: &[Subject]) -> Result<Firewall, String> {
+    // Names the tables of `iptables-legacy` alone, for root only: `iptables-nft` makes tables of nftables.
+    let has_tables = |family: &str| {
+        files::text(format!("/proc/thread-self/net/{family}_tables_names"))
+            .is_ok_and(|names| !names.trim().is_empty())
+    };
+    Ok(Firewall {
+        legacy: ["ip", "ip6"].into_iter().any(has_tables),
+        ..parse(json, tunnels)?
+    })
 }
 
 /// Family, table and name.

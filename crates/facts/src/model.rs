@@ -313,3 +313,6 @@ pub struct Firewall {
     #[serde(default)]
     pub tunnels: BTreeMap<String, TunnelFilter>,
 }
+    /// There are tables of `iptables-legacy` too, of which nft lists no rule.
+    #[serde(default)]
+    pub legacy: bool,

@@ -61,7 +61,7 @@ pub fn snapshot(scope: &Scope) -> Facts {
         let filter = firewall
             .join()
             .unwrap_or_else(|_| Err("reading the packet filter failed".to_owned()))
-            .and_then(|rules| firewall::parse(&rules, &subjects))
+            .and_then(|rules| firewall::understand(&rules, &subjects))
             .into();
         Facts {
             taken_at: now,

@@ -122,6 +122,27 @@ fn a_tunnel_is_seen_from_its_own_namespace_and_its_traffic_counted() {
 }
 
 #[test]
+fn tables_of_iptables_legacy_are_told_of() {
+    const TEST: &str = "tables_of_iptables_legacy_are_told_of";
+    if let Some(reason) = missing() {
+        return skipped(TEST, &reason);
+    }
+    let lab = Lab::new();
+    let [near, far] = &lab.ends;
+    near.run("nft add table ip t");
+    let legacy = |end: &End| {
+        let facts = end.inside(|| snapshot(&Scope::default()));
+        facts.firewall.value().expect("a packet filter").legacy
+    };
+    assert!(!legacy(near));
+    let made = near.run("iptables-legacy -A INPUT -j ACCEPT > /dev/null 2>&1 && echo made || true");
+    if made.is_empty() {
+        return skipped(TEST, "needs iptables-legacy and its tables in the kernel");
+    }
+    assert!(legacy(near) && !legacy(far));
+}
+
+#[test]
 fn a_learnt_path_mtu_is_the_routes_mtu() {
     const TEST: &str = "a_learnt_path_mtu_is_the_routes_mtu";
     if let Some(reason) = missing() {
