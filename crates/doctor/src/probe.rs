@@ -43,6 +43,16 @@ impl Datagrams {
         }
     }
 
+    /// Small ones on a road known to be slow, at most a thousand a second: a tenth of what it carries, in bit/s.
+    pub(crate) fn gentle_on(road: f64, direction: Direction, seconds: f64) -> Self {
+        let usual = Self::gentle(direction, seconds);
+        // With IPv4, UDP and Ethernet headers as large again by two thirds.
+        Self {
+            rate: usual.rate.min((road * 0.06).round()),
+            ..usual
+        }
+    }
+
     /// Full datagrams at a rate that an end can tell from a load of its own.
     pub(crate) fn at_rate(direction: Direction, rate: f64, seconds: f64) -> Self {
         Self {

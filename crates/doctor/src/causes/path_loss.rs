@@ -72,19 +72,21 @@ pub(super) fn in_direction(evidence: &Evidence, direction: Direction) -> bool {
 }
 
 fn wants(evidence: &Evidence, direction: Direction) -> Option<Probe> {
+    let rate = road::road_rate(evidence, direction)?;
     let unloaded = road::unloaded(evidence, direction);
-    let undecided = unloaded.is_some_and(|unloaded| {
+    // None: those counted before the loads were too many for so slow a road.
+    let undecided = unloaded.is_none_or(|unloaded| {
         unloaded.losses > 0 && !proved(&unloaded) && unloaded.seconds < COUNT_AT_MOST_SECONDS
     });
     if undecided {
-        return Some(Probe::Sequence(Datagrams::gentle(
+        return Some(Probe::Sequence(Datagrams::gentle_on(
+            rate,
             direction,
             COUNT_AGAIN_SECONDS,
         )));
     }
     // Loads meet loss, small datagrams none: broken bits hit large packets more often.
-    let rate = road::road_rate(evidence, direction)?;
-    let only_large = unloaded.is_none_or(|unloaded| unloaded.losses == 0)
+    let only_large = unloaded.is_some_and(|unloaded| unloaded.losses == 0)
         && congestion_control::suspected(evidence, direction);
     only_large.then(|| {
         Probe::Sequence(Datagrams::at_rate(
@@ -306,6 +308,27 @@ mod tests {
                 3.0
             )))
         );
+    }
+
+    #[test]
+    fn on_a_slow_road_fewer_datagrams_are_counted_again() {
+        let mut evidence = healthy();
+        evidence.comparisons[0].bare = Some(2e6);
+        for via in [Via::Bare, Via::Tunnel] {
+            each_sample(&mut evidence, Direction::Upload, via, |sample| {
+                sample.rate = 2e6;
+            });
+        }
+        let asked = wants(&evidence, Direction::Upload);
+        let Some(Probe::Sequence(slower)) = asked else {
+            panic!("{asked:?}");
+        };
+        assert_eq!((slower.rate, slower.payload), (120e3, 64));
+        // Theirs count.
+        let mut counted = sequence(Direction::Upload, 1172, 20);
+        counted.offered = slower.rate;
+        evidence.sequences.push(counted);
+        only_finding(&evidence, CODE);
     }
 
     #[test]
