@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use crate::{ConntrackTable, Known, files};
 
 /// Names as in `sysctl(8)`.
-const NAMES: [&str; 55] = [
+const NAMES: [&str; 56] = [
     "net.core.default_qdisc",
     "net.core.dev_weight",
     "net.core.netdev_budget",
@@ -60,6 +60,7 @@ const NAMES: [&str; 55] = [
     "net.netfilter.nf_conntrack_tcp_be_liberal",
     "net.netfilter.nf_conntrack_tcp_ignore_invalid_rst",
     "net.netfilter.nf_conntrack_tcp_loose",
+    "net.netfilter.nf_conntrack_tcp_timeout_established",
     "net.netfilter.nf_conntrack_udp_timeout",
     "net.netfilter.nf_conntrack_udp_timeout_stream",
     "net.netfilter.nf_flowtable_udp_timeout",

@@ -3,6 +3,8 @@
 //! The kernel compares the entries of each network namespace with one limit for all (`nf_conntrack_max`). Beyond it a new
 //! connection takes the place of one without replies (`early_drop`), or its first packet is dropped (`drop`).
 
+use std::iter;
+
 use serde_json::json;
 use wirespeed_settings::Setting;
 
@@ -25,6 +27,10 @@ const NEARLY_FULL: f64 = 0.9;
 const BYTES_OF_AN_ENTRY: u64 = 350;
 /// Most room to propose.
 const MOST_ROOM: u64 = 1 << 24;
+/// How long a silent TCP connection is remembered, seconds, and how long is enough for most.
+const ESTABLISHED: &str = "net.netfilter.nf_conntrack_tcp_timeout_established";
+const SHORTER: u64 = 3600;
+const DAY: u64 = 86_400;
 
 fn run(evidence: &Evidence) -> Outcome {
     let mut outcome = Outcome::default();
@@ -110,15 +116,15 @@ fn found(evidence: &Evidence, end: End) -> Option<Found> {
             table.entries,
             table.room
         ),
-        remedies: vec![
-            more_room(evidence, end, table.room),
-            shorter_memory(evidence, end),
-        ],
+        remedies: more_room(evidence, end, table.room)
+            .into_iter()
+            .chain(shorter_memory(evidence, end))
+            .collect(),
         refused: Vec::new(),
     })
 }
 
-fn more_room(evidence: &Evidence, end: End, room: u64) -> Remedy {
+fn more_room(evidence: &Evidence, end: End, room: u64) -> Option<Remedy> {
     let wanted = room.saturating_mul(2).min(MOST_ROOM).max(room);
     let sysctl = |name: &str, value: u64| {
         let before = evidence
@@ -138,26 +144,30 @@ fn more_room(evidence: &Evidence, end: End, room: u64) -> Remedy {
         .and_then(|facts| losses::sysctl(facts, "net.netfilter.nf_conntrack_buckets"));
     // A chain of four on average, as the kernel itself laid its tables out before Linux 5.15.
     let longer = buckets.filter(|buckets| buckets.saturating_mul(4) < wanted);
-    let changes = sysctl("net.netfilter.nf_conntrack_max", wanted)
-        .into_iter()
-        .chain(longer.and_then(|_| sysctl("net.netfilter.nf_conntrack_buckets", wanted / 4)))
-        .collect();
-    remedy_of(
+    let limit = sysctl("net.netfilter.nf_conntrack_max", wanted)?;
+    let buckets = longer.and_then(|_| sysctl("net.netfilter.nf_conntrack_buckets", wanted / 4));
+    let remedy = remedy_of(
         evidence,
         format!("Room for {wanted} connections"),
-        changes,
+        iter::once(limit).chain(buckets).collect(),
         Goal::Goodput,
         format!(
             "up to {} MiB of memory when full; the limit is the host's, set it outside of containers",
             (wanted - room).saturating_mul(BYTES_OF_AN_ENTRY) >> 20
         ),
-    )
+    );
+    (wanted > room).then_some(remedy)
 }
 
-fn shorter_memory(evidence: &Evidence, end: End) -> Remedy {
-    const ESTABLISHED: &str = "net.netfilter.nf_conntrack_tcp_timeout_established";
-    Remedy {
-        title: "Forget dead connections sooner: an hour instead of five days".to_owned(),
+/// `None` where they are forgotten as soon already, or nobody knows when.
+fn shorter_memory(evidence: &Evidence, end: End) -> Option<Remedy> {
+    let now = losses::sysctl(evidence.facts(end)?, ESTABLISHED).filter(|now| *now > SHORTER)?;
+    let instead = match now {
+        DAY.. => format!("{} days", now / DAY),
+        _ => format!("{} minutes", now / 60),
+    };
+    Some(Remedy {
+        title: format!("Forget dead connections sooner: after an hour instead of {instead}"),
         changes: Vec::new(),
         commands: vec![
             command(
@@ -165,14 +175,14 @@ fn shorter_memory(evidence: &Evidence, end: End) -> Remedy {
                 end,
                 "conntrack -L | awk '{print $1, $4}' | sort | uniq -c  # what fills it?",
             ),
-            command(evidence, end, format!("sysctl -w {ESTABLISHED}=3600")),
+            command(evidence, end, format!("sysctl -w {ESTABLISHED}={SHORTER}")),
         ],
         goal: Goal::Goodput,
-        persistence: format!("`{ESTABLISHED} = 3600` in /etc/sysctl.d/90-wirespeed.conf"),
+        persistence: format!("`{ESTABLISHED} = {SHORTER}` in /etc/sysctl.d/90-wirespeed.conf"),
         risk: "connections that are silent for longer lose their NAT mapping and their state"
             .to_owned(),
-        undo: command(evidence, end, format!("sysctl -w {ESTABLISHED}=432000")),
-    }
+        undo: command(evidence, end, format!("sysctl -w {ESTABLISHED}={now}")),
+    })
 }
 
 #[cfg(test)]
@@ -249,5 +259,45 @@ mod tests {
         );
         let changes = &only_finding(&evidence, CODE).remedies[0].changes;
         assert_eq!(changes[1].value, "500");
+    }
+
+    fn forgetting(seconds: &str) -> Vec<Remedy> {
+        let mut evidence = filled(1000, "found", 1);
+        facts_of(&mut evidence, End::Far)
+            .sysctls
+            .insert(ESTABLISHED.to_owned(), Known::Value(seconds.to_owned()));
+        only_finding(&evidence, CODE).remedies
+    }
+
+    #[test]
+    fn connections_are_forgotten_sooner_never_later() {
+        assert_eq!(forgetting("600").len(), 1);
+        assert_eq!(forgetting("3600").len(), 1);
+        let days = &forgetting("432000")[1];
+        assert!(days.title.ends_with("instead of 5 days"), "{}", days.title);
+        assert!(days.undo.contains("established=432000"));
+        assert!(forgetting("7200")[1].title.ends_with("120 minutes"));
+        // Where it is not known, as above, nothing is proposed.
+        assert_eq!(
+            only_finding(&filled(900, "found", 5), CODE).remedies.len(),
+            1
+        );
+    }
+
+    #[test]
+    fn there_is_a_most_room() {
+        let mut evidence = filled(1000, "found", 1);
+        each_sample(&mut evidence, Direction::Upload, Via::Tunnel, |sample| {
+            at(sample, End::Far).conntrack = Some(ConntrackTable {
+                entries: MOST_ROOM,
+                room: MOST_ROOM,
+            });
+        });
+        assert_eq!(only_finding(&evidence, CODE).remedies, []);
+        let mut unreadable = filled(1000, "found", 1);
+        facts_of(&mut unreadable, End::Far)
+            .sysctls
+            .remove("net.netfilter.nf_conntrack_max");
+        assert_eq!(only_finding(&unreadable, CODE).remedies, []);
     }
 }
