@@ -377,8 +377,8 @@ impl Ends {
         self.wait(machine.start(operation, params)?, limit)
     }
 
-    /// Waits for the answers of two calls that belong together. When one fails, the other is not waited for: the
-    /// machines are told to end what they do.
+    /// Waits for the answers of two calls that belong together. When one fails, the other is cancelled and not waited
+    /// for. Whatever else the machines do goes on.
     pub(crate) fn wait_for_both<A, B>(
         &self,
         first: Pending,
@@ -425,6 +425,7 @@ impl Ends {
             let _ = answer.send(pending.wait::<R>(limit));
         });
         let mut stopped_at: Option<Instant> = None;
+        let cancel = pending.canceller();
         loop {
             match answered.recv_timeout(LOOK_UP) {
                 Ok(_) if self.stop.stopped() => return Err(MeasureError::Stopped),
@@ -442,7 +443,7 @@ impl Ends {
                         return Err(MeasureError::Stopped);
                     }
                     // Again and again: what was sent just before may begin just after.
-                    self.stop_machines();
+                    cancel();
                 }
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => return Err(MeasureError::Stopped),

@@ -71,6 +71,33 @@ fn loss_is_counted_where_it_is() {
     assert_eq!(down.lost(), Some(0.0), "{down:?}");
 }
 
+/// What one probe could not send must not cut another short: its last datagrams would look lost.
+#[test]
+fn a_probe_that_fails_leaves_the_others_alone() {
+    let Some(road) = Road::make("a_probe_that_fails_leaves_the_others_alone") else {
+        return;
+    };
+    let rules = "table ip refuse {
+        chain o {
+            type filter hook output priority 0;
+            udp sport 7002 ip length > 500 drop
+        }
+    }\n";
+    road.filter("b", rules);
+    let ends = road.ends();
+    let (up, down) = std::thread::scope(|scope| {
+        let up = scope.spawn(|| {
+            ends.sequence_probe(Via::Bare, Direction::Upload, 2e6, 1000, 3.0, Some(7001))
+        });
+        std::thread::sleep(Duration::from_millis(500));
+        let down = ends.sequence_probe(Via::Bare, Direction::Download, 8e6, 1000, 2.0, Some(7002));
+        (up.join().unwrap().unwrap(), down)
+    });
+    assert!(down.is_err(), "{down:?}");
+    assert!(up.seconds > 2.5, "{up:?}");
+    assert_eq!(up.lost(), Some(0.0), "{up:?}");
+}
+
 #[test]
 fn a_policer_passes_its_rate_only() {
     let Some(road) = Road::make("a_policer_passes_its_rate_only") else {

@@ -157,6 +157,20 @@ impl Pending {
     pub fn cancel(self) {
         drop(self);
     }
+
+    /// A way to cancel this call, and no other, while somebody else waits for it: it ends early over there, and how it
+    /// ended then is its answer.
+    pub fn canceller(&self) -> impl Fn() + Send + use<> {
+        let (connection, id) = (Arc::clone(&self.connection), self.id);
+        let operation = self.operation.clone();
+        move || cancel(&connection, id, &operation)
+    }
+}
+
+fn cancel(connection: &Connection, id: u64, operation: &str) {
+    // A number and a flag always encode. If the line can't be sent, the connection is at its end anyway.
+    let line = wire::encode(&CancelLine { id, cancel: true }).unwrap_or_default();
+    let _ = connection.send(line, operation);
 }
 
 impl fmt::Debug for Pending {
@@ -171,13 +185,7 @@ impl fmt::Debug for Pending {
 impl Drop for Pending {
     fn drop(&mut self) {
         if !self.answered && self.connection.forget(self.id) {
-            // A number and a flag always encode. If the line can't be sent, the connection is at its end anyway.
-            let line = wire::encode(&CancelLine {
-                id: self.id,
-                cancel: true,
-            })
-            .unwrap_or_default();
-            let _ = self.connection.send(line, &self.operation);
+            cancel(&self.connection, self.id, &self.operation);
         }
     }
 }

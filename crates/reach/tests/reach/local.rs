@@ -106,6 +106,20 @@ fn nobody_waits_any_more_means_cancelled_over_there() {
 }
 
 #[test]
+fn a_call_is_cancelled_from_elsewhere_and_no_other_with_it() {
+    let machine = open_here();
+    let start = Instant::now();
+    let cancelled = machine.start("sleep", &60.0).unwrap();
+    let other = machine.start("sleep", &0.5).unwrap();
+    let cancel = cancelled.canceller();
+    std::thread::spawn(cancel).join().unwrap();
+    let error = cancelled.wait::<f64>(PATIENCE).unwrap_err();
+    assert_eq!(error.to_string(), "here: was cancelled");
+    assert!(other.wait::<f64>(PATIENCE).unwrap() >= 0.5);
+    assert!(start.elapsed() < PATIENCE);
+}
+
+#[test]
 fn answers_find_their_calls() {
     let machine = open_here();
     let callers: Vec<_> = (0..50)
