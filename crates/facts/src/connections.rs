@@ -15,6 +15,9 @@ pub struct ConnectionsWanted {
     pub local: Vec<IpAddr>,
     /// The far address is in one of these prefixes (`10.0.0.0/24`). One of length 0 counts for nothing.
     pub remote: Vec<String>,
+    /// Prefixes that lead elsewhere: neither `local` nor `remote` makes a connection wanted whose far address is in one
+    /// of these, unless it is in a longer one of `remote`, too.
+    pub except: Vec<String>,
     /// One of its ports is one of these.
     pub ports: Vec<u16>,
 }

@@ -135,14 +135,40 @@ pub(crate) fn listener(socket: &InetResponse) -> TcpListener {
 struct Filter {
     local: BTreeSet<IpAddr>,
     ports: BTreeSet<u16>,
-    /// By family (is it IPv6?) and length: the first bits of the addresses within.
-    prefixes: BTreeMap<(bool, u32), BTreeSet<u128>>,
+    prefixes: Prefixes,
+    excepted: Prefixes,
 }
 
 impl Filter {
     fn new(wanted: &ConnectionsWanted) -> Self {
+        Self {
+            local: wanted.local.iter().map(IpAddr::to_canonical).collect(),
+            ports: wanted.ports.iter().copied().collect(),
+            prefixes: Prefixes::new(&wanted.remote),
+            excepted: Prefixes::new(&wanted.except),
+        }
+    }
+
+    fn wants(&self, connection: &TcpConnection) -> bool {
+        let remote = connection.remote.ip();
+        let within = self.prefixes.longest(remote);
+        // As with routes, the longest prefix wins; of two alike the other link's is taken.
+        let elsewhere = self.excepted.longest(remote);
+        self.ports.contains(&connection.local.port())
+            || self.ports.contains(&connection.remote.port())
+            || ((within.is_some() || self.local.contains(&connection.local.ip()))
+                && (elsewhere.is_none() || within > elsewhere))
+    }
+}
+
+/// By family (is it IPv6?) and length: the first bits of the addresses within.
+struct Prefixes(BTreeMap<(bool, u32), BTreeSet<u128>>);
+
+impl Prefixes {
+    /// What is no prefix, and one of length 0, counts for nothing.
+    fn new(texts: &[String]) -> Self {
         let mut prefixes: BTreeMap<_, BTreeSet<_>> = BTreeMap::new();
-        for prefix in &wanted.remote {
+        for prefix in texts {
             if let Some((address, length)) = prefix.split_once('/')
                 && let Ok(address) = address.parse::<IpAddr>()
                 && let Ok(length @ 1..=128) = length.parse::<u32>()
@@ -153,21 +179,18 @@ impl Filter {
                     .insert(first_bits(address, length));
             }
         }
-        Self {
-            local: wanted.local.iter().map(IpAddr::to_canonical).collect(),
-            ports: wanted.ports.iter().copied().collect(),
-            prefixes,
-        }
+        Self(prefixes)
     }
 
-    fn wants(&self, connection: &TcpConnection) -> bool {
-        let remote = connection.remote.ip();
-        self.local.contains(&connection.local.ip())
-            || self.ports.contains(&connection.local.port())
-            || self.ports.contains(&connection.remote.port())
-            || self.prefixes.iter().any(|((ipv6, length), within)| {
-                *ipv6 == remote.is_ipv6() && within.contains(&first_bits(remote, *length))
+    /// Length of the longest one that an address is in.
+    fn longest(&self, address: IpAddr) -> Option<u32> {
+        self.0
+            .iter()
+            .filter(|((ipv6, length), within)| {
+                *ipv6 == address.is_ipv6() && within.contains(&first_bits(address, *length))
             })
+            .map(|((_, length), _)| *length)
+            .max()
     }
 }
 
@@ -271,13 +294,44 @@ mod tests {
 
     #[test]
     fn prefixes_select_by_the_far_address() {
-        let filter = |remote: &[&str]| {
-            Filter::new(&ConnectionsWanted {
-                remote: remote.iter().map(|prefix| (*prefix).to_owned()).collect(),
-                ..ConnectionsWanted::default()
-            })
-        };
-        let to = |remote: &str| TcpConnection {
+        let filter = |remote: &[&str]| filter(&[], remote, &[]);
+        assert!(filter(&["10.0.0.0/24"]).wants(&to("10.0.0.200:5")));
+        assert!(!filter(&["10.0.0.0/24"]).wants(&to("10.0.1.1:5")));
+        assert!(filter(&["10.9.0.2/32", "fd00::/8"]).wants(&to("[fdff::1]:5")));
+        assert!(!filter(&["0.0.0.0/0", "::/0", "rubbish", "10.0.0.0/99"]).wants(&to("10.0.0.1:5")));
+    }
+
+    #[test]
+    fn what_leads_elsewhere_is_not_wanted() {
+        let halves = ["0.0.0.0/1", "128.0.0.0/1"];
+        let elsewhere = ["127.0.0.0/8", "192.168.1.9/24", "203.0.113.5/32"];
+        let full = filter(&[], &halves, &elsewhere);
+        assert!(full.wants(&to("198.51.100.7:443")));
+        for remote in ["127.0.0.1:53412", "192.168.1.50:445", "203.0.113.5:22"] {
+            assert!(!full.wants(&to(remote)), "{remote}");
+        }
+        // The longer prefix wins, as with routes; of two alike the other link's.
+        let within_the_lan = filter(&[], &["192.168.1.77/32", "192.168.1.0/24"], &elsewhere);
+        assert!(within_the_lan.wants(&to("192.168.1.77:445")));
+        assert!(!within_the_lan.wants(&to("192.168.1.50:445")));
+        // Nor does an own address of the tunnel bring a connection into it that goes to another link.
+        let own = filter(&["192.0.2.1"], &[], &elsewhere);
+        assert!(own.wants(&to("198.51.100.7:443")));
+        assert!(!own.wants(&to("192.168.1.50:445")));
+    }
+
+    fn filter(local: &[&str], remote: &[&str], except: &[&str]) -> Filter {
+        let owned = |prefixes: &[&str]| prefixes.iter().map(|one| (*one).to_owned()).collect();
+        Filter::new(&ConnectionsWanted {
+            local: local.iter().map(|own| own.parse().unwrap()).collect(),
+            remote: owned(remote),
+            except: owned(except),
+            ports: Vec::new(),
+        })
+    }
+
+    fn to(remote: &str) -> TcpConnection {
+        TcpConnection {
             local: "192.0.2.1:1".parse().unwrap(),
             remote: remote.parse().unwrap(),
             inode: 0,
@@ -288,11 +342,7 @@ mod tests {
             receive_buffer: None,
             send_buffer: None,
             info: crate::TcpInfo::default(),
-        };
-        assert!(filter(&["10.0.0.0/24"]).wants(&to("10.0.0.200:5")));
-        assert!(!filter(&["10.0.0.0/24"]).wants(&to("10.0.1.1:5")));
-        assert!(filter(&["10.9.0.2/32", "fd00::/8"]).wants(&to("[fdff::1]:5")));
-        assert!(!filter(&["0.0.0.0/0", "::/0", "rubbish", "10.0.0.0/99"]).wants(&to("10.0.0.1:5")));
+        }
     }
 
     proptest! {
