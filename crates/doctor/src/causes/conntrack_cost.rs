@@ -224,7 +224,7 @@ mod tests {
         });
         each_sample(&mut evidence, Direction::Upload, Via::Tunnel, |sample| {
             let delta = at(sample, End::Far);
-            // 4 s busy in all.
+            // 4 s busy in all; the kernel's tunnel has no daemon.
             delta.cores = vec![core(1.0); 4];
             delta.links.get_mut("wg1").unwrap().rx_packets = packets;
             delta.conntrack = Some(ConntrackTable {
@@ -274,6 +274,7 @@ mod tests {
     fn what_needs_the_state_keeps_it() {
         let evidence = following(5000, 1_000_000, |filter| {
             filter.inner_translated = true;
+            delta.processes.clear();
             filter.outer_uses_conntrack = true;
         });
         let finding = finding(&evidence).unwrap();

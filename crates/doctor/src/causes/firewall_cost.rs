@@ -147,7 +147,7 @@ pub(super) fn passed(evidence: &Evidence, end: End, delta: &CountersDelta) -> Op
         .iter()
         .map(|core: &CoreTime| core.user + core.system + core.irq + core.softirq)
         .sum();
-    let busy = busy - of_others(evidence, delta);
+    let busy = busy - of_others(evidence, end, delta);
     let link = delta.links.get(&evidence.tunnel(end)?.name)?;
     let ip = |name: &str| {
         ["Ip", "Ip6"]
@@ -173,16 +173,19 @@ pub(super) fn passed(evidence: &Evidence, end: End, delta: &CountersDelta) -> Op
     })
 }
 
-/// Seconds that processes took which have nothing to do with the tunnel, among the busiest ones.
-fn of_others(evidence: &Evidence, delta: &CountersDelta) -> f64 {
+/// Seconds that processes took which have nothing to do with the tunnel, among the busiest ones. None where a daemon's
+/// process is not known, for then it may be any of them.
+fn of_others(evidence: &Evidence, end: End, delta: &CountersDelta) -> f64 {
     const OURS: [&str; 5] = ["iperf3", "wirespeed", "ksoftirqd", "kworker", "napi"];
-    let daemons: Vec<String> = ENDS
+    let pids = cpu_saturated::daemons(evidence, end)
         .into_iter()
         .filter_map(|end| match &evidence.tunnel(end)?.implementation {
-            Implementation::Userspace { pid, .. } => pid.map(|pid| pid.to_string()),
+            Implementation::Userspace { pid, .. } => Some(pid.map(|pid| pid.to_string())),
             Implementation::Kernel => None,
-        })
-        .collect();
+        });
+    let Some(daemons) = pids.collect::<Option<Vec<String>>>() else {
+        return 0.0;
+    };
     delta
         .processes
         .iter()
@@ -318,7 +321,7 @@ mod tests {
     use crate::judge;
     use crate::testing::{
         at, codes, core, each_sample, facts_of, healthy, not_checked, nothing, only_finding,
-        set_ratio,
+        set_ratio, tunnel_of,
     };
 
     /// Four full cores for two seconds, and 50,000 packets in: one rule for all takes 0.5 ms of 8 s.
@@ -405,6 +408,21 @@ mod tests {
         let mut evidence = with_rules(1700, 1.0, 0.5);
         facts_of(&mut evidence, End::Far).firewall = Known::because("nft did not end within 5s");
         assert!(not_checked(&evidence, CODE));
+    #[test]
+    fn the_time_of_a_daemon_whose_process_is_not_known_is_not_other_work() {
+        let mut evidence = with_rules(210, 1.0, 0.5);
+        tunnel_of(&mut evidence, End::Far).implementation = Implementation::Userspace {
+            pid: None,
+            program: None,
+            cpus_allowed: None,
+        };
+        each_sample(&mut evidence, Direction::Upload, Via::Tunnel, |sample| {
+            let processes = &mut at(sample, End::Far).processes;
+            processes.get_mut("100").unwrap().cpu = 2.0;
+        });
+        assert_eq!(finding(&evidence), None);
+    }
+
         assert!(!not_checked(&healthy(), CODE));
     }
 
