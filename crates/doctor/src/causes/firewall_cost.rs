@@ -47,9 +47,14 @@ fn run(evidence: &Evidence) -> Outcome {
                 .into_iter()
                 .any(|direction| cpu_saturated::full(evidence, end, direction))
         };
-        if let Some(Known::Unknown(why)) = evidence.facts(end).map(|facts| &facts.firewall)
-            && full()
-        {
+        let unseen = match evidence.facts(end).map(|facts| &facts.firewall) {
+            Some(Known::Unknown(why)) => Some(why.as_str()),
+            Some(Known::Value(firewall)) if firewall.legacy => {
+                Some("it has tables of iptables-legacy, of which nft tells no rule")
+            }
+            _ => None,
+        };
+        if let Some(why) = unseen.filter(|_| full()) {
             outcome.not_known.push(format!(
                 "what the firewall of {} costs is not known: {why}",
                 evidence.name(end)
@@ -428,6 +433,12 @@ mod tests {
 
     #[test]
     fn a_packet_is_forwarded_or_ours() {
+        let mut evidence = with_rules(10, 1.0, 0.5);
+        assert!(!not_checked(&evidence, CODE));
+        if let Known::Value(firewall) = &mut facts_of(&mut evidence, End::Far).firewall {
+            firewall.legacy = true;
+        }
+        assert!(not_checked(&evidence, CODE));
         let way = |hooks: &[(&str, usize)]| {
             rules(
                 &hooks
