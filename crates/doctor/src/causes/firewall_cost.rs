@@ -292,14 +292,14 @@ fn remedies(evidence: &Evidence, end: End, filter: &TunnelFilter) -> Vec<Remedy>
             title: "A rule for the tunnel's port before all others".to_owned(),
             changes: Vec::new(),
             commands: vec![
-                command(evidence, end, "nft --handle list ruleset  # TABLE and CHAIN of the hooks above"),
-                command(evidence, end, format!("nft insert rule inet TABLE INPUT_CHAIN udp dport {port} accept")),
-                command(evidence, end, format!("nft insert rule inet TABLE OUTPUT_CHAIN udp sport {port} accept")),
+                command(evidence, end, "nft --handle list ruleset  # FAMILY, TABLE and CHAIN of the hooks above"),
+                command(evidence, end, format!("nft insert rule FAMILY TABLE INPUT_CHAIN udp dport {port} accept")),
+                command(evidence, end, format!("nft insert rule FAMILY TABLE OUTPUT_CHAIN udp sport {port} accept")),
             ],
             goal: Goal::Goodput,
             persistence: "the same line at the head of the chain in /etc/nftables.conf, or in the tool that writes the rules".to_owned(),
             risk: "what the skipped rules did for this port (rate limits, logs, marks) is no longer done; WireGuard itself drops what no peer sent".to_owned(),
-            undo: command(evidence, end, "nft delete rule inet TABLE CHAIN handle HANDLE  # from nft --handle list ruleset"),
+            undo: command(evidence, end, "nft delete rule FAMILY TABLE CHAIN handle HANDLE  # from nft --handle list ruleset"),
         });
     }
     remedies.push(Remedy {
