@@ -1,7 +1,8 @@
 //! `conntrack-cost`: following every connection of and through the tunnel takes processor time that is missing.
 //!
-//! Said only where the processor has no time to spare, many connections are followed, and what was counted makes it a
-//! noticeable part of the busy time. A daemon's work for a packet is so much more that it hardly ever is there.
+//! Said only where the processor has no time to spare, connections are followed at all, and what was counted makes it a
+//! noticeable part of the busy time: a packet costs as much with few as with many others in the table. A daemon's work for
+//! a packet is so much more that it hardly ever is there.
 
 use wirespeed_facts::{Known, TunnelFilter};
 use wirespeed_measure::{Direction, Via};
@@ -28,8 +29,6 @@ const SECONDS_PER_PACKET: f64 = 300e-9;
 /// Share of the busy time from which it is worth a word, and from which it is a warning.
 const WORTH_A_WORD: f64 = 0.05;
 const WORTH_A_WARNING: f64 = 0.15;
-/// Fewer connections are no load on the table.
-const MANY: u64 = 1000;
 
 fn run(evidence: &Evidence) -> Outcome {
     let mut outcome = Outcome::default();
@@ -47,7 +46,7 @@ fn run(evidence: &Evidence) -> Outcome {
 fn share(evidence: &Evidence, end: End, direction: Direction) -> Option<f64> {
     let entries = fullest_conntrack(evidence, end)?.entries;
     let filter = filter(evidence, end)?;
-    if entries < MANY || !cpu_saturated::full(evidence, end, direction) {
+    if entries == 0 || !cpu_saturated::full(evidence, end, direction) {
         return None;
     }
     let share = median(
@@ -118,9 +117,8 @@ fn found(evidence: &Evidence, end: End, hits: &[(Direction, f64)]) -> Option<Fou
         direction: only(&directions),
         evidence: lines,
         because: format!(
-            "{} follows {} connections, which takes about {} of the time its cores work for the tunnel, and there is no time to spare.",
+            "{} follows the connections of and through the tunnel, which takes about {} of the time its cores work for it, and there is no time to spare.",
             evidence.name(end),
-            table.entries,
             percent(worst)
         ),
         remedies,
@@ -259,7 +257,20 @@ mod tests {
             Severity::Warning
         );
         assert_eq!(finding(&following(1000, 330_000, |_| {})), None);
-        assert_eq!(finding(&following(999, 340_000, |_| {})), None);
+        // How many are followed makes no difference, unless none is.
+        assert_eq!(finding(&following(1, 340_000, |_| {})).unwrap().code, CODE);
+        assert_eq!(finding(&following(0, 340_000, |_| {})), None);
+    }
+
+    #[test]
+    fn packets_that_were_coalesced_inside_are_looked_up_once() {
+        let mut evidence = following(1000, 650_000, |_| {});
+        each_sample(&mut evidence, Direction::Upload, Via::Tunnel, |sample| {
+            at(sample, End::Far)
+                .protocols
+                .insert("Ip.InReceives".to_owned(), 660_000);
+        });
+        assert_eq!(finding(&evidence), None);
     }
 
     #[test]
@@ -278,6 +289,10 @@ mod tests {
             filter.outer_uses_conntrack = true;
         });
         let finding = finding(&evidence).unwrap();
+            // Small ones that nobody coalesces, outside and inside.
+            delta
+                .protocols
+                .insert("Ip.InReceives".to_owned(), 2 * packets);
         assert!(finding.remedies.is_empty());
         assert!(finding.refused[0].why.contains("wg-quick"));
         assert!(finding.refused[1].why.contains("translated"));

@@ -161,19 +161,24 @@ pub(super) fn passed(evidence: &Evidence, end: End, delta: &CountersDelta) -> Op
             .fold(0_u64, |sum, one| sum.saturating_add(*one))
     };
     // IP counts packets as rules see them: after they were coalesced, before they are cut. The kernel's tunnel sends and
-    // receives one outer packet for each inner one.
-    let outer = |counted: u64, inner: u64| {
+    // receives one outer packet for each inner one, and its link counts them like that: of the inner ones at most those
+    // passed the hooks that IP counted beyond the outer ones.
+    let outer_and_inner = |counted: u64, forwarded: u64, by_link: u64| {
         if evidence.is_userspace(end) {
-            counted.saturating_sub(inner)
+            (counted.saturating_sub(by_link), by_link)
         } else {
-            inner
+            let all = counted.saturating_add(forwarded);
+            (by_link, by_link.min(all.saturating_sub(by_link)))
         }
     };
-    (busy > 0.0).then(|| Passed {
-        outer_in: outer(ip("InReceives"), link.rx_packets),
-        outer_out: outer(ip("OutRequests"), link.tx_packets),
-        inner_in: link.rx_packets,
-        inner_out: link.tx_packets,
+    let forwarded = ip("ForwDatagrams").saturating_add(ip("OutForwDatagrams"));
+    let (outer_in, inner_in) = outer_and_inner(ip("InReceives"), 0, link.rx_packets);
+    let (outer_out, inner_out) = outer_and_inner(ip("OutRequests"), forwarded, link.tx_packets);
+    (busy > 0.0).then_some(Passed {
+        outer_in,
+        outer_out,
+        inner_in,
+        inner_out,
         busy,
     })
 }
