@@ -1,4 +1,4 @@
-//! Records of `test`, `doctor` and `tune`.
+//! Records of `test`, `doctor`, `doctor --hop` and `tune`.
 #![no_main]
 
 libfuzzer_sys::fuzz_target!(|data: &[u8]| {

@@ -1,4 +1,4 @@
-//! The way in for the fuzz target, and the replay of its corpus.
+//! Ways in for the fuzz targets, and the replay of their corpus.
 //!
 //! Only in builds with the feature `fuzzing`, and in tests.
 #![allow(
@@ -6,9 +6,12 @@
     reason = "a panic is what the caller looks for"
 )]
 
-use serde_json::json;
+use std::hint::black_box;
 
-use crate::{Diagnosis, End, Evidence, judge};
+use serde_json::json;
+use wirespeed_facts::Host;
+
+use crate::{Diagnosis, End, Evidence, judge, versions};
 
 #[cfg(test)]
 #[path = "../../../fuzz/replay.rs"]
@@ -18,6 +21,28 @@ mod replay;
 pub fn evidence(json: &[u8]) {
     if let Ok(evidence) = serde_json::from_slice(json) {
         sound(&evidence);
+    }
+}
+
+/// What a machine tells of its kernel, a line each: release, build, signature, and a driver.
+pub fn versions(text: &[u8]) {
+    let text = String::from_utf8_lossy(text);
+    let mut lines = text.lines().map(str::to_owned);
+    let mut next = || lines.next().unwrap_or_default();
+    let host = Host {
+        kernel: next(),
+        kernel_build: next(),
+        kernel_signature: Some(next()).filter(|line| !line.is_empty()),
+        ..Host::default()
+    };
+    let driver = next();
+    let kernel = versions::Kernel::of(&host);
+    for fault in versions::kernel_faults() {
+        // A text that is no version proves nothing against a machine.
+        assert!(kernel.is_some() || fault.of(&host) == versions::Has::No);
+    }
+    for fault in versions::driver_faults() {
+        black_box(fault.of(&host, &driver));
     }
 }
 
@@ -74,7 +99,8 @@ mod tests {
     use super::replay::corpus;
 
     #[test]
-    fn the_corpus_is_judged() {
+    fn the_corpus_is_read() {
         corpus("doctor_evidence", super::evidence);
+        corpus("doctor_versions", super::versions);
     }
 }

@@ -16,10 +16,13 @@ use wirespeed_facts::{CountersDelta, Facts};
 
 use crate::addresses::{Wanted, find};
 use crate::compare::{ComparePlan, conclude, empty};
+use crate::datagram;
 use crate::echo_packet::{self, Kind};
+use crate::exchange_request::{self, Request};
 use crate::iperf3_client::Iperf3Outcome;
 use crate::iperf3_report::Iperf3Report;
 use crate::sample::{Left, assemble};
+use crate::tally::Tally;
 use crate::{Direction, Overrides, Pair, Protocol, Sample, Via};
 
 #[cfg(test)]
@@ -132,6 +135,48 @@ pub fn echo(input: &[u8]) {
     }
 }
 
+/// Datagrams off the wire, each behind its length in two bytes; the first eight bytes are the probe's token.
+pub fn datagrams(input: &[u8]) {
+    let Some((token, mut rest)) = input.split_first_chunk() else {
+        return;
+    };
+    let token = u64::from_be_bytes(*token);
+    let mut tally = Tally::default();
+    let mut ours = 0;
+    while let Some((length, after)) = rest.split_first_chunk() {
+        let length = usize::from(u16::from_be_bytes(*length)).min(after.len());
+        let (datagram, behind) = after.split_at(length);
+        rest = behind;
+        let Some((kind, number)) = datagram::read(datagram, token) else {
+            continue;
+        };
+        let header = datagram::bare(token, kind, number);
+        assert_eq!(datagram.first_chunk(), Some(&header));
+        black_box(datagram::is_whole(datagram, token, number));
+        tally.arrived(number);
+        ours += 1;
+    }
+    let gaps = tally.gaps();
+    let missing = tally.next() - tally.received();
+    assert!(tally.received() + tally.duplicates() <= ours);
+    assert!(gaps.count <= missing && gaps.longest <= missing, "{gaps:?}");
+    assert!(tally.extent() <= tally.received() && tally.reordered() <= tally.received());
+}
+
+/// The beginning of a short exchange's request; the first eight bytes are the sample's token.
+pub fn request(input: &[u8]) {
+    let token: Option<&[u8; 8]> = input.first_chunk();
+    let header: Option<&[u8; exchange_request::HEADER]> =
+        input.get(8..).and_then(<[u8]>::first_chunk);
+    let (Some(token), Some(header)) = (token, header) else {
+        return;
+    };
+    if let Some(request) = Request::read(header, u64::from_be_bytes(*token)) {
+        assert!(request.is_sensible(), "{request:?}");
+        assert_eq!(request.bytes().first_chunk(), Some(header));
+    }
+}
+
 /// The facts of both ends, `[here, far or null]` in JSON: which peer is the far end, and where is it?
 pub fn ends(json: &[u8]) {
     let Ok((here, far)) = serde_json::from_slice::<(Facts, Option<Facts>)>(json) else {
@@ -176,6 +221,8 @@ mod tests {
         corpus("measure_iperf3", super::iperf3);
         corpus("measure_outcome", super::outcome);
         corpus("measure_echo", super::echo);
+        corpus("measure_datagrams", super::datagrams);
+        corpus("measure_request", super::request);
         corpus("measure_ends", super::ends);
     }
 }
