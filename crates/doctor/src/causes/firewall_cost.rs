@@ -409,16 +409,6 @@ mod tests {
     }
 
     #[test]
-    fn rules_that_slow_the_bare_path_as_well_are_found_all_the_same() {
-        only_finding(&with_rules(1000, 1.0, 0.95), CODE);
-    }
-
-    #[test]
-    fn a_firewall_that_could_not_be_read_is_said_where_it_might_matter() {
-        let mut evidence = with_rules(1700, 1.0, 0.5);
-        facts_of(&mut evidence, End::Far).firewall = Known::because("nft did not end within 5s");
-        assert!(not_checked(&evidence, CODE));
-    #[test]
     fn the_time_of_a_daemon_whose_process_is_not_known_is_not_other_work() {
         let mut evidence = with_rules(210, 1.0, 0.5);
         tunnel_of(&mut evidence, End::Far).implementation = Implementation::Userspace {
@@ -433,17 +423,27 @@ mod tests {
         assert_eq!(finding(&evidence), None);
     }
 
-        assert!(!not_checked(&healthy(), CODE));
+    #[test]
+    fn rules_that_slow_the_bare_path_as_well_are_found_all_the_same() {
+        only_finding(&with_rules(1000, 1.0, 0.95), CODE);
     }
 
     #[test]
-    fn a_packet_is_forwarded_or_ours() {
+    fn a_firewall_that_could_not_be_read_is_said_where_it_might_matter() {
+        let mut evidence = with_rules(1700, 1.0, 0.5);
+        facts_of(&mut evidence, End::Far).firewall = Known::because("nft did not end within 5s");
+        assert!(not_checked(&evidence, CODE));
         let mut evidence = with_rules(10, 1.0, 0.5);
         assert!(!not_checked(&evidence, CODE));
         if let Known::Value(firewall) = &mut facts_of(&mut evidence, End::Far).firewall {
             firewall.legacy = true;
         }
         assert!(not_checked(&evidence, CODE));
+        assert!(!not_checked(&healthy(), CODE));
+    }
+
+    #[test]
+    fn a_packet_is_forwarded_or_ours() {
         let way = |hooks: &[(&str, usize)]| {
             rules(
                 &hooks
