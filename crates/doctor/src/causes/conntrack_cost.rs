@@ -4,7 +4,7 @@
 //! noticeable part of the busy time: a packet costs as much with few as with many others in the table. A daemon's work for
 //! a packet is so much more that it hardly ever is there.
 
-use wirespeed_facts::{Known, TunnelFilter};
+use wirespeed_facts::{Firewall, Known, TunnelFilter};
 use wirespeed_measure::{Direction, Via};
 
 use super::cpu_saturated;
@@ -132,6 +132,17 @@ fn untracked(evidence: &Evidence, end: End, filter: &TunnelFilter) -> (Vec<Remed
     let Some(tunnel) = evidence.tunnel(end) else {
         return (remedies, refused);
     };
+    let firewall = evidence.facts(end).and_then(|facts| facts.firewall.value());
+    // Connections are followed only where some rule asks for it.
+    let all_seen =
+        |firewall: &Firewall| (firewall.uses_conntrack || firewall.translates) && !firewall.legacy;
+    if !firewall.is_some_and(all_seen) {
+        refused.push(Refusal {
+            remedy: format!("NOTRACK on {}", evidence.name(end)),
+            why: "nft does not tell every rule there that asks for connections (those of iptables-legacy), so who needs them is not known".to_owned(),
+        });
+        return (remedies, refused);
+    }
     let place = evidence.interface_at(end);
     if let (Some(port), Some(false)) = (tunnel.listen_port, filter.outer_untracked.value()) {
         if filter.outer_uses_conntrack {
@@ -143,6 +154,7 @@ fn untracked(evidence: &Evidence, end: End, filter: &TunnelFilter) -> (Vec<Remed
             remedies.push(notrack(
                 evidence,
                 end,
+                "wirespeed_outer",
                 format!("No tracking for the tunnel's own packets (UDP port {port})"),
                 &format!("udp dport {port} notrack"),
                 &format!("udp sport {port} notrack"),
@@ -150,22 +162,17 @@ fn untracked(evidence: &Evidence, end: End, filter: &TunnelFilter) -> (Vec<Remed
         }
     }
     if filter.inner_untracked.value() == Some(&false) {
-        if filter.inner_translated {
+        if let Some(why) = needs_inner_connections(evidence, end, filter) {
             refused.push(Refusal {
                 remedy: format!("NOTRACK for what goes through {place}"),
-                why: "addresses are translated there (NAT, masquerade), which needs the connection"
-                    .to_owned(),
+                why: why.to_owned(),
             });
-        } else if filter.inner_uses_conntrack {
-            refused.push(Refusal {
-                remedy: format!("NOTRACK for what goes through {place}"),
-                why: "rules there look at the connection (`ct state` …): untracked, they would no longer match".to_owned(),
-            });
-        } else {
-            let name = format!("\"{}\"", tunnel.name.replace(['"', '\\'], ""));
+        } else if tunnel.name.bytes().all(is_plain) {
+            let name = format!("\"{}\"", tunnel.name);
             remedies.push(notrack(
                 evidence,
                 end,
+                "wirespeed_inner",
                 format!("No tracking for what goes through {}", tunnel.name),
                 &format!("iifname {name} notrack"),
                 &format!("oifname {name} notrack"),
@@ -175,14 +182,56 @@ fn untracked(evidence: &Evidence, end: End, filter: &TunnelFilter) -> (Vec<Remed
     (remedies, refused)
 }
 
-fn notrack(evidence: &Evidence, end: End, title: String, coming: &str, leaving: &str) -> Remedy {
+/// What needs the connections of that which goes through the tunnel.
+fn needs_inner_connections(
+    evidence: &Evidence,
+    end: End,
+    filter: &TunnelFilter,
+) -> Option<&'static str> {
+    let facts = evidence.facts(end)?;
+    // `oifname "eth0" masquerade`, of a gateway to the internet, is on the way beyond the tunnel.
+    let translates = facts
+        .firewall
+        .value()
+        .is_some_and(|firewall| firewall.translates);
+    let forwards = facts
+        .link(&evidence.tunnel(end)?.name)
+        .is_some_and(|link| link.forwards_ipv4 == Some(true) || link.forwards_ipv6 == Some(true));
+    if filter.inner_translated || translates {
+        Some("addresses are translated there (NAT, masquerade), which needs the connection")
+    } else if filter.inner_uses_conntrack {
+        Some(
+            "rules there look at the connection (`ct state` …): untracked, they would no longer match",
+        )
+    } else if forwards {
+        Some(
+            "packets are forwarded there: what comes from elsewhere is followed before it is known to go into the tunnel, and half a connection looks invalid",
+        )
+    } else {
+        None
+    }
+}
+
+/// A letter of an interface's name as wg-quick allows them: it may stand in the quotes of a shell and of nft.
+fn is_plain(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || b"_=+.-".contains(&byte)
+}
+
+/// Each with a table of its own, so that taking one back leaves the other.
+fn notrack(
+    evidence: &Evidence,
+    end: End,
+    table: &str,
+    title: String,
+    coming: &str,
+    leaving: &str,
+) -> Remedy {
     let lines = [
-        "nft add table inet wirespeed".to_owned(),
-        "nft 'add chain inet wirespeed pre { type filter hook prerouting priority raw; }'"
-            .to_owned(),
-        "nft 'add chain inet wirespeed out { type filter hook output priority raw; }'".to_owned(),
-        format!("nft 'add rule inet wirespeed pre {coming}'"),
-        format!("nft 'add rule inet wirespeed out {leaving}'"),
+        format!("nft add table inet {table}"),
+        format!("nft 'add chain inet {table} pre {{ type filter hook prerouting priority raw; }}'"),
+        format!("nft 'add chain inet {table} out {{ type filter hook output priority raw; }}'"),
+        format!("nft 'add rule inet {table} pre {coming}'"),
+        format!("nft 'add rule inet {table} out {leaving}'"),
     ];
     Remedy {
         title,
@@ -194,13 +243,13 @@ fn notrack(evidence: &Evidence, end: End, title: String, coming: &str, leaving: 
         goal: Goal::Goodput,
         persistence: "the table in /etc/nftables.conf".to_owned(),
         risk: "rules that are added later and look at the state (`ct state established`) don't match these packets".to_owned(),
-        undo: command(evidence, end, "nft delete table inet wirespeed"),
+        undo: command(evidence, end, format!("nft delete table inet {table}")),
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use wirespeed_facts::{ConntrackTable, Firewall, Implementation};
+    use wirespeed_facts::{ConntrackTable, Implementation};
 
     use super::*;
     use crate::testing::{at, core, each_sample, facts_of, healthy, set_ratio, tunnel_of};
@@ -217,6 +266,7 @@ mod tests {
         };
         change(&mut filter);
         facts_of(&mut evidence, End::Far).firewall = Known::Value(Firewall {
+            uses_conntrack: true,
             tunnels: [("wg1".to_owned(), filter)].into(),
             ..Firewall::default()
         });
@@ -224,7 +274,12 @@ mod tests {
             let delta = at(sample, End::Far);
             // 4 s busy in all; the kernel's tunnel has no daemon.
             delta.cores = vec![core(1.0); 4];
+            delta.processes.clear();
             delta.links.get_mut("wg1").unwrap().rx_packets = packets;
+            // Small ones that nobody coalesces, outside and inside.
+            delta
+                .protocols
+                .insert("Ip.InReceives".to_owned(), 2 * packets);
             delta.conntrack = Some(ConntrackTable {
                 entries,
                 room: 262_144,
@@ -285,17 +340,81 @@ mod tests {
     fn what_needs_the_state_keeps_it() {
         let evidence = following(5000, 1_000_000, |filter| {
             filter.inner_translated = true;
-            delta.processes.clear();
             filter.outer_uses_conntrack = true;
         });
         let finding = finding(&evidence).unwrap();
-            // Small ones that nobody coalesces, outside and inside.
-            delta
-                .protocols
-                .insert("Ip.InReceives".to_owned(), 2 * packets);
         assert!(finding.remedies.is_empty());
         assert!(finding.refused[0].why.contains("wg-quick"));
         assert!(finding.refused[1].why.contains("translated"));
+    }
+
+    fn change_firewall(evidence: &mut Evidence, change: impl Fn(&mut Firewall)) {
+        match &mut facts_of(evidence, End::Far).firewall {
+            Known::Value(firewall) => change(firewall),
+            Known::Unknown(because) => panic!("{because}"),
+        }
+    }
+
+    #[test]
+    fn what_is_translated_on_its_way_elsewhere_is_followed_on() {
+        let mut evidence = following(5000, 1_000_000, |_| {});
+        change_firewall(&mut evidence, |firewall| firewall.translates = true);
+        let finding = finding(&evidence).unwrap();
+        assert_eq!(finding.remedies.len(), 1);
+        assert!(finding.remedies[0].commands[3].contains("udp dport"));
+        assert!(finding.refused[0].why.contains("translated"));
+    }
+
+    #[test]
+    fn half_of_a_forwarded_connection_is_not_left_out() {
+        let mut evidence = following(5000, 1_000_000, |_| {});
+        facts_of(&mut evidence, End::Far).links[0].forwards_ipv4 = Some(true);
+        let finding = finding(&evidence).unwrap();
+        assert_eq!(finding.remedies.len(), 1);
+        assert!(finding.refused[0].why.contains("forwarded"));
+    }
+
+    #[test]
+    fn rules_that_nft_does_not_tell_may_need_the_state() {
+        for legacy in [false, true] {
+            let mut evidence = following(5000, 1_000_000, |_| {});
+            change_firewall(&mut evidence, |firewall| {
+                firewall.uses_conntrack = legacy;
+                firewall.legacy = legacy;
+            });
+            let finding = finding(&evidence).unwrap();
+            assert!(finding.remedies.is_empty());
+            assert!(finding.refused[0].why.contains("iptables-legacy"));
+        }
+    }
+
+    #[test]
+    fn each_remedy_is_taken_back_by_itself() {
+        let remedies = finding(&following(5000, 1_000_000, |_| {}))
+            .unwrap()
+            .remedies;
+        assert_ne!(remedies[0].undo, remedies[1].undo);
+        assert!(remedies[1].commands[3].contains("pre iifname \"wg1\" notrack'"));
+    }
+
+    #[test]
+    fn a_name_that_ends_the_quotes_gets_no_command() {
+        let mut evidence = following(5000, 1_000_000, |_| {});
+        let odd = "w'$(id)".to_owned();
+        tunnel_of(&mut evidence, End::Far).name.clone_from(&odd);
+        evidence.far_interface = Some(odd.clone());
+        change_firewall(&mut evidence, |firewall| {
+            let filter = firewall.tunnels.remove("wg1").unwrap();
+            firewall.tunnels.insert(odd.clone(), filter);
+        });
+        each_sample(&mut evidence, Direction::Upload, Via::Tunnel, |sample| {
+            let links = &mut at(sample, End::Far).links;
+            let link = links.remove("wg1").unwrap();
+            links.insert(odd.clone(), link);
+        });
+        let remedies = finding(&evidence).unwrap().remedies;
+        assert_eq!(remedies.len(), 1);
+        assert!(remedies[0].title.contains("own packets"));
     }
 
     #[test]
