@@ -419,13 +419,13 @@ impl Ends {
         limit: Duration,
         failed: &AtomicBool,
     ) -> Result<R, MeasureError> {
+        let cancel = pending.canceller();
         let (answer, answered) = sync_channel(1);
         // Not a scoped thread: after a stop it may have to be left to its limit.
         std::thread::spawn(move || {
             let _ = answer.send(pending.wait::<R>(limit));
         });
         let mut stopped_at: Option<Instant> = None;
-        let cancel = pending.canceller();
         loop {
             match answered.recv_timeout(LOOK_UP) {
                 Ok(_) if self.stop.stopped() => return Err(MeasureError::Stopped),
@@ -435,7 +435,7 @@ impl Ends {
                     return Err(error.into());
                 }
                 Err(RecvTimeoutError::Timeout) if failed.load(Ordering::SeqCst) => {
-                    self.stop_machines();
+                    cancel();
                     return Err(MeasureError::Stopped);
                 }
                 Err(RecvTimeoutError::Timeout) if self.stop.stopped() => {
@@ -443,7 +443,7 @@ impl Ends {
                         return Err(MeasureError::Stopped);
                     }
                     // Again and again: what was sent just before may begin just after.
-                    cancel();
+                    self.stop_machines();
                 }
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => return Err(MeasureError::Stopped),
