@@ -312,7 +312,7 @@ pub struct Firewall {
     /// By tunnel interface: what the rules mean for its packets.
     #[serde(default)]
     pub tunnels: BTreeMap<String, TunnelFilter>,
-}
     /// There are tables of `iptables-legacy` too, of which nft lists no rule.
     #[serde(default)]
     pub legacy: bool,
+}
