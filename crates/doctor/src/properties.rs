@@ -95,6 +95,7 @@ fn worn_out() -> Evidence {
         slices: vec![counted; 2],
         connections: Known::because("made up"),
         open: None,
+        peers: BTreeMap::new(),
     };
     evidence.passive = Some(PassiveWatch {
         here: watched.clone(),

@@ -431,6 +431,7 @@ pub(crate) fn watched() -> Evidence {
         slices: vec![slice.clone(); 10],
         connections: Known::Value(connections),
         open: Some(1),
+        peers: BTreeMap::new(),
     };
     evidence.passive = Some(PassiveWatch {
         here: at_end(vec![connection]),

@@ -75,5 +75,5 @@ pub use link_detail::{
 pub use model::*;
 pub use quota::Quota;
 pub use routes::way_to;
-pub use snapshot::{counters, snapshot};
+pub use snapshot::{counters, handshakes, snapshot};
 pub use tcp_sockets::connections;

@@ -91,6 +91,23 @@ pub fn counters(scope: &Scope) -> Counters {
     counters_of(&mut netlink, &raw_links, &readings).counters
 }
 
+/// Age of the last handshake with each peer that ever had one, seconds, by public key; of a key that several devices
+/// have as a peer, the latest. As cheap as [`counters`].
+pub fn handshakes(scope: &Scope) -> BTreeMap<String, f64> {
+    let mut netlink = links::open();
+    let raw_links = all_links(&mut netlink);
+    let mut ages: BTreeMap<String, f64> = BTreeMap::new();
+    for reading in tunnels::read(scope, &raw_links, unix_time()) {
+        for peer in reading.device.into_iter().flat_map(|device| device.peers) {
+            if let Some(age) = peer.handshake_age {
+                let latest = ages.entry(peer.public_key).or_insert(age);
+                *latest = latest.min(age);
+            }
+        }
+    }
+    ages
+}
+
 /// The counters, and what had to be found out for them.
 struct Seen {
     counters: Counters,

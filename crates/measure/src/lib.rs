@@ -55,6 +55,7 @@ pub mod statistics;
 mod stop;
 mod tally;
 mod tcp_watch;
+mod unanswered;
 mod watch;
 
 pub use chain::{Chain, ChainMeasured, ChainPlan, Hop, HopMeasured, HopRates, Round, WholeRates};
@@ -67,5 +68,6 @@ pub use interleave::{Ab, AbPlan, Side, ab, goodput, loaded_rtt, side_median};
 pub use model::*;
 pub use observations::*;
 pub use operations::register;
+pub use passive::LONGEST_WATCH;
 pub use probes::IdlePings;
 pub use stop::{Progress, Quiet, Stop};

@@ -228,6 +228,20 @@ pub struct Watched {
     pub connections: Known<Vec<TcpProgress>>,
     /// Connections through the tunnel at the end.
     pub open: Option<u64>,
+    /// What became of each peer, by public key; empty in recordings of older versions.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub peers: BTreeMap<String, PeerWatched>,
+}
+
+/// One peer at the end of a watch.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+pub struct PeerWatched {
+    /// Seconds since the last handshake; `None` = never.
+    pub handshake_age: Option<f64>,
+    /// Bytes sent to it in the slices after the last one in which something came from it.
+    pub unanswered: u64,
+    /// Seconds from the end of the first of those slices in which something was sent to the end of the watch.
+    pub unanswered_for: f64,
 }
 
 /// A passive watch of both machines (the far one where wirespeed runs there).

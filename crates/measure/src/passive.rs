@@ -1,16 +1,18 @@
 //! Watching without a load: what moved on a machine, slice by slice, and what the tunnel's own connections did.
 
+use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
-use wirespeed_facts::{ConnectionsWanted, Known, Scope};
+use wirespeed_facts::{ConnectionsWanted, CountersDelta, Known, Scope};
 
 use crate::Watched;
+use crate::unanswered::Unanswered;
 
-/// Slices of a second, or as many as this.
-const SLICES_AT_MOST: f64 = 120.0;
+/// Slices of a second, or as many as this: more of a machine with many cores do not fit into an answer.
+const SLICES_AT_MOST: f64 = 60.0;
 /// Longest watch.
-pub(crate) const SECONDS_AT_MOST: f64 = 3_600.0;
+pub const LONGEST_WATCH: Duration = Duration::from_secs(3_600);
 /// How often a wait looks up.
 const LOOK_UP: Duration = Duration::from_millis(50);
 
@@ -24,8 +26,9 @@ pub(crate) struct PassivePlan {
 
 /// Watches until the time is over, or `keep_going` says no: then what was seen until then is told.
 pub(crate) fn run(plan: &PassivePlan, keep_going: &dyn Fn() -> bool) -> Result<Watched, String> {
-    if !(plan.seconds > 0.0 && plan.seconds <= SECONDS_AT_MOST) {
-        return Err(format!("a watch lasts up to {SECONDS_AT_MOST} s"));
+    let longest = LONGEST_WATCH.as_secs_f64();
+    if !(plan.seconds > 0.0 && plan.seconds <= longest) {
+        return Err(format!("a watch lasts up to {longest} s"));
     }
     let slices = plan.seconds.round().clamp(1.0, SLICES_AT_MOST) as u32;
     let begun = Instant::now();
@@ -33,12 +36,15 @@ pub(crate) fn run(plan: &PassivePlan, keep_going: &dyn Fn() -> bool) -> Result<W
     let first = wirespeed_facts::counters(&plan.scope);
     let mut before = first.clone();
     let mut told = Vec::new();
+    let mut unanswered = Unanswered::default();
     for slice in 1..=slices {
         let share = f64::from(slice) / f64::from(slices);
         let until = begun + Duration::from_secs_f64(plan.seconds * share);
         let in_full = wait(until, keep_going);
         let now = wirespeed_facts::counters(&plan.scope);
-        told.push(now.delta(&before));
+        let moved = now.delta(&before);
+        unanswered.add(&moved, now.at);
+        told.push(slice_of(moved));
         before = now;
         if !in_full {
             break;
@@ -59,7 +65,19 @@ pub(crate) fn run(plan: &PassivePlan, keep_going: &dyn Fn() -> bool) -> Result<W
         slices: told,
         connections: progress,
         open,
+        peers: unanswered.by_peer(&wirespeed_facts::handshakes(&plan.scope), before.at),
     })
+}
+
+/// What is told of a slice. By peer, program and daemon the sum over all is enough: of a hub with a thousand peers they
+/// would not fit into an answer, slice by slice.
+fn slice_of(moved: CountersDelta) -> CountersDelta {
+    CountersDelta {
+        peers: BTreeMap::new(),
+        processes: BTreeMap::new(),
+        devices: BTreeMap::new(),
+        ..moved
+    }
 }
 
 /// `false` = it was cut short.
@@ -76,7 +94,10 @@ fn wait(until: Instant, keep_going: &dyn Fn() -> bool) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use wirespeed_facts::{CoreTime, LinkCounters, PeerCounters, Softnet};
+
     use super::*;
+    use crate::PeerWatched;
 
     fn plan(seconds: f64) -> PassivePlan {
         PassivePlan {
@@ -94,6 +115,70 @@ mod tests {
         let watched = run(&plan(2.0), &|| true).unwrap();
         assert_eq!(watched.slices.len(), 2);
         assert!(watched.connections.value().is_some_and(Vec::is_empty));
+    }
+
+    /// Every figure as long as it may be: a machine with 128 cores and as many queues, and a thousand busy peers.
+    #[test]
+    fn the_watch_of_a_big_hub_fits_into_a_line() {
+        let many = 1 << 40;
+        let core = CoreTime {
+            user: 0.12,
+            system: 0.34,
+            irq: 0.01,
+            softirq: 0.56,
+            steal: 0.01,
+            idle: 0.78,
+        };
+        let softnet = Softnet {
+            processed: many,
+            dropped: many,
+            time_squeeze: many,
+        };
+        let link = LinkCounters {
+            rx_bytes: many,
+            tx_bytes: many,
+            rx_packets: many,
+            tx_packets: many,
+            ..LinkCounters::default()
+        };
+        let peer = PeerCounters {
+            rx_bytes: many,
+            tx_bytes: many,
+        };
+        let numbered = 0..128;
+        let key = |number: u32| format!("{number:043}=");
+        let moved = CountersDelta {
+            seconds: 1.0,
+            cores: vec![core; 128],
+            softnet: vec![softnet; 128],
+            peers: (0..1000).map(|number| (key(number), peer)).collect(),
+            links: numbered
+                .clone()
+                .map(|number| (format!("enp{number}"), link))
+                .collect(),
+            protocols: (0..200)
+                .map(|number| (format!("TcpExt.Something{number}"), many))
+                .collect(),
+            interrupts: numbered
+                .map(|number| (number.to_string(), vec![100_000; 128]))
+                .collect(),
+            ..CountersDelta::default()
+        };
+        let watched = Watched {
+            seconds: 3600.0,
+            slices: vec![slice_of(moved.clone()); SLICES_AT_MOST as usize],
+            peers: moved
+                .peers
+                .keys()
+                .map(|key| (key.clone(), PeerWatched::default()))
+                .collect(),
+            counters: moved,
+            connections: Known::Value(Vec::new()),
+            open: Some(0),
+        };
+        let bytes = serde_json::to_vec(&watched).unwrap().len();
+        // 256 connections take some 300 kB.
+        assert!(bytes < (15 << 20), "{bytes}");
     }
 
     #[test]

@@ -6,7 +6,8 @@ use std::time::{Duration, Instant};
 use wirespeed_facts::{ConnectionsWanted, Facts, Peer, Scope};
 
 use crate::operations::PASSIVE;
-use crate::passive::{PassivePlan, SECONDS_AT_MOST};
+use crate::passive::{LONGEST_WATCH, PassivePlan};
+use crate::prefix::prefix;
 use crate::sequence_probe::refused;
 use crate::{Ends, MeasureError, PassiveWatch, Progress};
 
@@ -28,7 +29,8 @@ impl Ends {
         progress: &dyn Progress,
     ) -> Result<PassiveWatch, MeasureError> {
         self.check_stop()?;
-        let limit = Duration::from_secs_f64(seconds.clamp(0.0, SECONDS_AT_MOST)) + ANSWER_WITHIN;
+        let longest = LONGEST_WATCH.as_secs_f64();
+        let limit = Duration::from_secs_f64(seconds.clamp(0.0, longest)) + ANSWER_WITHIN;
         let plan = |facts: &Facts, interface: &str| PassivePlan {
             scope: Scope {
                 interface: Some(interface.to_owned()),
