@@ -4,7 +4,9 @@
 //! of its own bare path; two or three WireGuard hops together at least half of the worst hop outside its tunnel.
 
 use serde::{Deserialize, Serialize};
-use wirespeed_measure::{ChainMeasured, Direction, Estimate, HopMeasured, HopRates, WholeRates};
+use wirespeed_measure::{
+    ChainMeasured, Direction, Estimate, HopMeasured, HopRates, Round, WholeRates,
+};
 
 use crate::Verdict;
 use crate::finding::{milliseconds, percent, rate};
@@ -94,7 +96,10 @@ pub fn judge_hops(measured: ChainMeasured) -> HopReport {
     let whole: Vec<Share> = measured
         .whole
         .iter()
-        .map(|whole| share(whole.direction, whole.of_worst, should, whole.rounds.len()))
+        .map(|whole| {
+            let rounds = rounds_with_worst(&measured, whole);
+            share(whole.direction, whole.of_worst, should, rounds)
+        })
         .collect();
     let worst = worst(&measured, &hops);
     let mut remarks = remarks(&measured, tunnels);
@@ -129,12 +134,9 @@ fn hop_verdict(hop: &HopMeasured) -> HopVerdict {
         hop.rates
             .iter()
             .map(|rates| {
-                share(
-                    rates.direction,
-                    rates.ratio,
-                    Some(ONE_HOP),
-                    rates.rounds.len(),
-                )
+                let rounds = rates.rounds.iter();
+                let compared = rounds.filter(|round| compares(round.tunnel, round)).count();
+                share(rates.direction, rates.ratio, Some(ONE_HOP), compared)
             })
             .collect()
     } else {
@@ -148,6 +150,27 @@ fn hop_verdict(hop: &HopMeasured) -> HopVerdict {
     }
 }
 
+/// Does a round compare what was carried with the hop's road?
+fn compares(carried: Option<f64>, hop: &Round) -> bool {
+    carried.is_some() && hop.bare.is_some_and(|bare| bare > 0.0)
+}
+
+/// Rounds in which both the whole and its worst hop were measured.
+fn rounds_with_worst(measured: &ChainMeasured, whole: &WholeRates) -> usize {
+    let worst = whole
+        .worst_hop
+        .and_then(|worst| measured.hops.get(worst))
+        .and_then(|hop| {
+            let mut rates = hop.rates.iter();
+            rates.find(|rates| rates.direction == whole.direction)
+        });
+    let rounds = worst.into_iter().flat_map(|rates| &rates.rounds);
+    let both = whole.rounds.iter().zip(rounds);
+    both.filter(|(carried, hop)| compares(**carried, hop))
+        .count()
+}
+
+/// `rounds` is how many of them `ratio` rests on.
 fn share(
     direction: Direction,
     ratio: Option<Estimate>,
@@ -217,6 +240,10 @@ fn worst(measured: &ChainMeasured, verdicts: &[HopVerdict]) -> Option<WorstHop> 
             ),
         });
     }
+    let all_good = verdicts
+        .iter()
+        .flat_map(|hop| &hop.shares)
+        .all(|share| share.standing == Standing::Good);
     let (hop, rates, carried) = measured
         .hops
         .iter()
@@ -224,16 +251,23 @@ fn worst(measured: &ChainMeasured, verdicts: &[HopVerdict]) -> Option<WorstHop> 
         .flat_map(|(index, hop)| hop.rates.iter().map(move |rates| (index, rates)))
         .filter_map(|(index, rates)| Some((index, rates, least(rates)?)))
         .min_by(|one, other| one.2.total_cmp(&other.2))?;
+    let (name, carried, way) = (name(hop), rate(carried), word(rates.direction));
+    let because = match (rates.bare, all_good) {
+        (Some(_), true) => format!(
+            "no tunnel loses too much of its road; the narrowest hop is {name}, which carries {carried} ({way}), and no tuning of WireGuard widens a road"
+        ),
+        (Some(_), false) => format!(
+            "the narrowest road is {name}, which carries {carried} ({way}); whether every tunnel carries its share of its road could not be told"
+        ),
+        (None, _) => format!(
+            "the slowest is the tunnel {name}, which carries {carried} ({way}); the road under it could not be measured"
+        ),
+    };
     Some(WorstHop {
         hop,
         direction: rates.direction,
         tunnel: false,
-        because: format!(
-            "no tunnel loses too much of its road; the narrowest hop is {}, which carries {} ({}), and no tuning of WireGuard widens a road",
-            name(hop),
-            rate(carried),
-            word(rates.direction)
-        ),
+        because,
     })
 }
 
@@ -282,172 +316,4 @@ fn unknown_whole(whole: &WholeRates) -> Option<String> {
 }
 
 #[cfg(test)]
-mod tests {
-    use wirespeed_measure::Round;
-
-    use super::*;
-
-    fn estimate(value: f64) -> Estimate {
-        Estimate {
-            value,
-            low: value - 0.02,
-            high: value + 0.02,
-        }
-    }
-
-    fn hop(from: &str, to: &str, bare: f64, tunnel: Option<f64>) -> HopMeasured {
-        HopMeasured {
-            from: from.to_owned(),
-            to: to.to_owned(),
-            interface: tunnel.map(|_| "wg0".to_owned()),
-            rates: vec![HopRates {
-                direction: Direction::Upload,
-                bare: Some(bare),
-                tunnel,
-                ratio: tunnel.map(|tunnel| estimate(tunnel / bare)),
-                rounds: vec![
-                    Round {
-                        bare: Some(bare),
-                        tunnel
-                    };
-                    5
-                ],
-            }],
-            idle_rtt: Some(0.01),
-        }
-    }
-
-    fn chain(hops: Vec<HopMeasured>, whole: f64) -> ChainMeasured {
-        let worst = (0..hops.len())
-            .min_by(|one, other| {
-                let bare = |hop: usize| hops[hop].rates[0].bare.unwrap();
-                bare(*one).total_cmp(&bare(*other))
-            })
-            .unwrap();
-        let bare = hops[worst].rates[0].bare.unwrap();
-        ChainMeasured {
-            whole: vec![WholeRates {
-                direction: Direction::Upload,
-                rate: Some(whole),
-                worst_hop: Some(worst),
-                of_worst: Some(estimate(whole / bare)),
-                rounds: vec![Some(whole); 5],
-            }],
-            hops,
-            whole_idle_rtt: Some(0.02),
-            not_measured: Vec::new(),
-        }
-    }
-
-    #[test]
-    fn a_hub_in_order_is_healthy_and_its_narrowest_road_is_named() {
-        let report = judge_hops(chain(
-            vec![
-                hop("a", "hub", 100e6, Some(96e6)),
-                hop("hub", "b", 50e6, Some(48e6)),
-            ],
-            46e6,
-        ));
-        assert_eq!(report.verdict, Verdict::Healthy);
-        let worst = report.worst.unwrap();
-        assert_eq!((worst.hop, worst.tunnel), (1, false));
-    }
-
-    #[test]
-    fn a_tunnel_below_nine_tenths_of_its_road_is_the_worst_hop_though_its_road_is_the_widest() {
-        let report = judge_hops(chain(
-            vec![
-                hop("a", "hub", 500e6, Some(100e6)),
-                hop("hub", "b", 80e6, Some(78e6)),
-            ],
-            70e6,
-        ));
-        assert_eq!(report.verdict, Verdict::Findings);
-        let worst = report.worst.unwrap();
-        assert_eq!((worst.hop, worst.tunnel), (0, true));
-        assert!(
-            worst
-                .because
-                .starts_with("the tunnel a to hub carries 20 %")
-        );
-    }
-
-    #[test]
-    fn two_hops_together_may_lose_half_and_not_more() {
-        let hops = || {
-            vec![
-                hop("a", "hub", 100e6, Some(95e6)),
-                hop("hub", "b", 100e6, Some(95e6)),
-            ]
-        };
-        assert_eq!(judge_hops(chain(hops(), 52e6)).verdict, Verdict::Healthy);
-        let report = judge_hops(chain(hops(), 45e6));
-        assert_eq!(report.verdict, Verdict::Findings);
-        assert_eq!(report.whole[0].standing, Standing::Below);
-    }
-
-    #[test]
-    fn a_site_to_site_chain_has_one_tunnel_and_its_rule() {
-        let site = |whole| {
-            judge_hops(chain(
-                vec![
-                    hop("source", "gw1", 1e9, None),
-                    hop("gw1", "gw2", 100e6, Some(95e6)),
-                    hop("gw2", "sink", 1e9, None),
-                ],
-                whole,
-            ))
-        };
-        assert_eq!(site(93e6).verdict, Verdict::Healthy);
-        assert_eq!(site(70e6).verdict, Verdict::Findings);
-        assert!(site(93e6).hops[0].shares.is_empty());
-    }
-
-    #[test]
-    fn the_rule_of_half_does_not_reach_beyond_three_hops() {
-        let names = ["a", "b", "c", "d", "e"];
-        let hops = names
-            .windows(2)
-            .map(|pair| hop(pair[0], pair[1], 100e6, Some(95e6)))
-            .collect();
-        let report = judge_hops(chain(hops, 20e6));
-        assert_eq!(report.verdict, Verdict::Healthy);
-        assert_eq!(report.whole[0].standing, Standing::Unknown);
-        assert!(report.remarks[0].contains("4 WireGuard hops"));
-    }
-
-    #[test]
-    fn four_rounds_prove_nothing() {
-        let mut measured = chain(vec![hop("a", "b", 100e6, Some(20e6))], 20e6);
-        measured.hops[0].rates[0].rounds.truncate(4);
-        measured.whole.clear();
-        assert_eq!(judge_hops(measured).verdict, Verdict::Unmeasured);
-    }
-
-    #[test]
-    fn what_reaches_from_slow_to_healthy_is_not_known() {
-        let mut measured = chain(vec![hop("a", "b", 100e6, Some(70e6))], 70e6);
-        measured.whole.clear();
-        let ratio = &mut measured.hops[0].rates[0].ratio;
-        *ratio = Some(Estimate {
-            value: 0.63,
-            low: 0.34,
-            high: 0.93,
-        });
-        assert_eq!(judge_hops(measured).verdict, Verdict::Unmeasured);
-    }
-
-    #[test]
-    fn a_way_around_the_chain_is_told() {
-        let mut measured = chain(
-            vec![
-                hop("a", "hub", 100e6, Some(95e6)),
-                hop("hub", "b", 100e6, Some(95e6)),
-            ],
-            90e6,
-        );
-        measured.whole_idle_rtt = Some(0.08);
-        let report = judge_hops(measured);
-        assert!(report.remarks[1].contains("another way"));
-    }
-}
+mod tests;
