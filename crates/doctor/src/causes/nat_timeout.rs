@@ -18,6 +18,9 @@ pub(super) const CHECK: Check = Check::new(CODE, "The tunnel falls asleep behind
 
 /// A session is renewed every two minutes while it is used and is dead after three (WireGuard's `REJECT_AFTER_TIME`), seconds.
 const DEAD_AFTER: f64 = 180.0;
+/// What is sent over a dead session begins a handshake, which WireGuard tries anew after so many seconds
+/// (`REKEY_TIMEOUT`): a peer that is there has answered by then.
+const ANSWERS_WITHIN: f64 = 5.0;
 /// Under the usual 30 s a NAT keeps an idle UDP mapping.
 const KEEPALIVE_SECONDS: u16 = 25;
 
@@ -154,20 +157,7 @@ fn one_sided(evidence: &Evidence) -> Outcome {
     } else {
         "nothing runs at the far end, so whether it can reach us through the idle tunnel is not known"
     };
-    let watched = crate::watched::at(evidence, End::Here).map(|watched| &watched.counters);
-    let Some(moved) = evidence
-        .probing_here
-        .as_ref()
-        .or(watched)
-        .and_then(|delta| delta.peers.get(&peer.public_key))
-    else {
-        return Outcome::unknown(not_tried);
-    };
-    if kept_awake(peer) {
-        return Outcome::unknown(not_tried);
-    }
-    let age = peer.handshake_age.filter(|age| *age > DEAD_AFTER);
-    let Some(age) = age.filter(|_| moved.tx_bytes > 0 && moved.rx_bytes == 0) else {
+    let Some((age, sent)) = silence(evidence, peer).filter(|_| !kept_awake(peer)) else {
         return Outcome::unknown(not_tried);
     };
     let place = evidence.interface_at(End::Here);
@@ -180,7 +170,7 @@ fn one_sided(evidence: &Evidence) -> Outcome {
         direction: None,
         evidence: vec![
             line("age of the last handshake", &place, DEAD_AFTER, age, "s"),
-            line("bytes sent to and received from the peer meanwhile", &place, moved.tx_bytes, moved.rx_bytes, "bytes"),
+            line("bytes sent to and received from the peer meanwhile", &place, sent, 0_u64, "bytes"),
             line("persistent keepalive", &place, (), peer.keepalive, "s"),
         ],
         because: "The last handshake is long dead, we send, and nothing comes back: a NAT in between may have forgotten the mapping (or the far end is gone).".to_owned(),
@@ -191,6 +181,29 @@ fn one_sided(evidence: &Evidence) -> Outcome {
         found: vec![found],
         ..Outcome::default()
     }
+}
+
+/// Age of the dead session in seconds, and bytes that were sent without anything coming back.
+fn silence(evidence: &Evidence, peer: &Peer) -> Option<(f64, u64)> {
+    let watched = crate::watched::at(evidence, End::Here);
+    let (age, sent) = match watched.and_then(|watched| watched.peers.get(&peer.public_key)) {
+        Some(at_the_end) => {
+            let sent = Some(at_the_end.unanswered);
+            let silent = at_the_end.unanswered_for >= ANSWERS_WITHIN;
+            (at_the_end.handshake_age, sent.filter(|_| silent))
+        }
+        None => {
+            let delta = evidence.probing_here.as_ref();
+            let moved = delta
+                .or(watched.map(|watched| &watched.counters))?
+                .peers
+                .get(&peer.public_key)?;
+            let sent = Some(moved.tx_bytes);
+            (peer.handshake_age, sent.filter(|_| moved.rx_bytes == 0))
+        }
+    };
+    let age = age.filter(|age| *age > DEAD_AFTER)?;
+    Some((age, sent.filter(|bytes| *bytes > 0)?))
 }
 
 fn keepalive(evidence: &Evidence, end: End, peer: Option<&Peer>) -> Remedy {
@@ -225,10 +238,12 @@ fn keepalive(evidence: &Evidence, end: End, peer: Option<&Peer>) -> Remedy {
 #[cfg(test)]
 mod tests {
     use wirespeed_facts::{Known, Link, PeerCounters};
+    use wirespeed_measure::PeerWatched;
 
     use super::CODE;
     use crate::testing::{
-        facts_of, forget_far, healthy, not_checked, nothing, only_finding, tunnel_of,
+        facts_of, forget_far, healthy, not_checked, nothing, only_finding, tunnel_of, watched,
+        watched_here,
     };
     use crate::{End, Evidence, FarKind, IdleReturn};
 
@@ -241,6 +256,29 @@ mod tests {
             translated_to: Some("192.0.2.7:40000".to_owned()),
         });
         evidence
+    }
+
+    /// The peer goes while it is watched, long after the facts were read.
+    #[test]
+    fn a_session_that_dies_during_a_watch_is_found() {
+        let at_the_end = |handshake_age, unanswered, unanswered_for| {
+            let mut evidence = watched();
+            watched_here(&mut evidence).peers.insert(
+                "far-key".to_owned(),
+                PeerWatched {
+                    handshake_age: Some(handshake_age),
+                    unanswered,
+                    unanswered_for,
+                },
+            );
+            evidence
+        };
+        let finding = only_finding(&at_the_end(400.0, 14_800, 280.0), CODE);
+        assert!(finding.confidence < 0.6);
+        nothing(&at_the_end(170.0, 14_800, 50.0));
+        nothing(&at_the_end(400.0, 0, 0.0));
+        // The first packet after a long pause, and its handshake is under way.
+        nothing(&at_the_end(400.0, 148, 1.0));
     }
 
     fn order(evidence: &mut Evidence, change: impl Fn(&mut IdleReturn)) {
