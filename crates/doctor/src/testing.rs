@@ -118,6 +118,7 @@ fn facts(
             online: 4,
             flags: Vec::new(),
             governor: Known::because("made up"),
+            frequency_driver: Known::because("made up"),
         },
         links: vec![Link {
             index: 2,

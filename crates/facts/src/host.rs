@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::fs;
+use std::path::Path;
 
 use nix::sys::utsname::uname;
 
@@ -9,6 +10,8 @@ use crate::{Cpu, Host, Known, files, processes};
 
 /// Bit of `CAP_NET_ADMIN` in the capability sets.
 const CAP_NET_ADMIN: u32 = 12;
+/// Where each core has a directory of its own.
+const CORES: &str = "/sys/devices/system/cpu";
 
 /// Names, kernel and rights.
 pub(crate) fn host() -> Host {
@@ -52,7 +55,8 @@ pub(crate) fn cpu(online: usize) -> Cpu {
             .and_then(|info| field(info, &["flags", "Features", "isa"]))
             .map(|flags| flags.split_ascii_whitespace().map(str::to_owned).collect())
             .unwrap_or_default(),
-        governor: governor(),
+        governor: of_cores(Path::new(CORES), "scaling_governor"),
+        frequency_driver: of_cores(Path::new(CORES), "scaling_driver"),
     }
 }
 
@@ -64,18 +68,18 @@ pub(crate) fn field<'a>(info: &'a str, names: &[&str]) -> Option<&'a str> {
     })
 }
 
-/// One name when all cores have the same, else the different ones with commas.
-fn governor() -> Known<String> {
-    let governors: BTreeSet<String> = fs::read_dir("/sys/devices/system/cpu")
+/// What a file of the cores' `cpufreq` says: one name when all have the same, else the different ones with commas.
+fn of_cores(cores: &Path, file: &str) -> Known<String> {
+    let names: BTreeSet<String> = fs::read_dir(cores)
         .into_iter()
         .flatten()
         .flatten()
-        .filter_map(|entry| files::line(entry.path().join("cpufreq/scaling_governor")).ok())
+        .filter_map(|entry| files::line(entry.path().join("cpufreq").join(file)).ok())
         .collect();
-    if governors.is_empty() {
-        return Known::because("no core has /sys/devices/system/cpu/cpu*/cpufreq/scaling_governor");
+    if names.is_empty() {
+        return Known::because(format!("no core has {CORES}/cpu*/cpufreq/{file}"));
     }
-    Known::Value(governors.into_iter().collect::<Vec<_>>().join(","))
+    Known::Value(names.into_iter().collect::<Vec<_>>().join(","))
 }
 
 fn system() -> Known<String> {
@@ -116,6 +120,28 @@ mod tests {
         assert!(host.kernel_build.starts_with('#'), "{}", host.kernel_build);
         assert!(host.boot_id.value().is_some_and(|id| id.len() == 36));
         assert!(host.netns.value().is_some());
+    }
+
+    #[test]
+    fn what_all_cores_have_is_said_once() {
+        let root = std::env::temp_dir().join(format!("ws-cores-{}", std::process::id()));
+        for (core, driver) in [
+            ("cpu0", "intel_pstate\n"),
+            ("cpu1", "intel_pstate\n"),
+            ("cpu2", "acpi-cpufreq\n"),
+        ] {
+            let directory = root.join(core).join("cpufreq");
+            fs::create_dir_all(&directory).unwrap();
+            fs::write(directory.join("scaling_driver"), driver).unwrap();
+        }
+        let drivers = of_cores(&root, "scaling_driver");
+        let governors = of_cores(&root, "scaling_governor");
+        let _ = fs::remove_dir_all(&root);
+        assert_eq!(
+            drivers.value().map(String::as_str),
+            Some("acpi-cpufreq,intel_pstate")
+        );
+        assert_eq!(governors.value(), None);
     }
 
     #[test]

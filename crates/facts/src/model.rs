@@ -108,6 +108,9 @@ pub struct Cpu {
     pub flags: Vec<String>,
     /// Scaling governor per core, where there is one.
     pub governor: Known<String>,
+    /// Scaling driver per core (`intel_pstate`, `acpi-cpufreq`, …): what a governor's name means is up to it.
+    #[serde(default)]
+    pub frequency_driver: Known<String>,
 }
 
 /// One network link.

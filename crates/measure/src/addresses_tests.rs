@@ -30,6 +30,7 @@ fn machine(links: Vec<Link>, tunnels: Vec<Tunnel>, routes: Vec<EndpointRoute>) -
             online: 1,
             flags: Vec::new(),
             governor: Known::because(unknown()),
+            frequency_driver: Known::because(unknown()),
         },
         links,
         tunnels,
