@@ -179,21 +179,91 @@ pub(crate) fn by_hand(title: impl Into<String>, risk: impl Into<String>) -> Reme
     }
 }
 
-/// A limit on what leaves by the sender's tunnel interface, so that the payload keeps to `share` of `payload` bit/s, with the
-/// change that sets it. `None` without a tunnel there, or below a tenth of a megabit.
+/// A limit on what the tunnel carries, as a remedy.
+pub(crate) struct Cap<'a> {
+    /// Payload it carries as measured, bit/s, and the share of that which is let through.
+    pub(crate) payload: f64,
+    pub(crate) share: f64,
+    /// What is said of the rate, after it.
+    pub(crate) remark: &'a str,
+    pub(crate) goal: Goal,
+    pub(crate) risk: String,
+}
+
+/// Queueing disciplines that a kernel gives by itself; any other was chosen by somebody, and may have options and
+/// classes that nobody could put back.
+const GIVEN: [&str; 10] = [
+    "codel",
+    "fq",
+    "fq_codel",
+    "fq_pie",
+    "mq",
+    "noop",
+    "noqueue",
+    "pfifo",
+    "pfifo_fast",
+    "sfq",
+];
+
+/// Limits what leaves by the sender's tunnel interface: with the change that sets it where it can be set for this peer
+/// alone, else as something to do by hand. Nothing below a tenth of a megabit.
 pub(crate) fn shaper(
     evidence: &Evidence,
     direction: Direction,
-    payload: f64,
-    share: f64,
-) -> Option<(f64, Vec<(Change, Value)>)> {
+    cap: Cap<'_>,
+) -> (Vec<Remedy>, Vec<Refusal>) {
     let end = crate::view::sender(direction);
-    let tunnel = evidence.tunnel(end)?;
-    let packet = f64::from(tunnel.mtu.max(576));
+    let tunnel = evidence.tunnel(end);
+    let mtu = tunnel
+        .or_else(|| evidence.tunnel(crate::view::receiver(direction)))
+        .map_or(1420, |tunnel| tunnel.mtu);
+    let packet = f64::from(mtu.max(576));
     // The limit counts inner IP packets, a measurement their payload.
-    let limit = (payload * packet / (packet - HEADERS) * share / 1e4).round() * 1e4;
+    let limit = (cap.payload * packet / (packet - HEADERS) * cap.share / 1e4).round() * 1e4;
     if limit < 1e5 {
-        return None;
+        return (Vec::new(), Vec::new());
+    }
+    let (rate, place) = (rate(limit), evidence.interface_at(end));
+    let manual = |title: String| Remedy {
+        goal: cap.goal,
+        ..by_hand(title, &cap.risk)
+    };
+    let Some(tunnel) = tunnel else {
+        let remedy = manual(format!(
+            "Limit what {} sends into the tunnel to {rate}{}, there; or what comes out of it at the other end: cake with that bandwidth on an ifb, to which a tc filter at the tunnel's ingress hands it (action mirred)",
+            evidence.name(end),
+            cap.remark
+        ));
+        return (vec![remedy], Vec::new());
+    };
+    // The limit is the interface's: what is right for one peer would hold all of them.
+    if tunnel.peers.value().is_none_or(|peers| peers.len() > 1) {
+        let remedy = manual(format!(
+            "A limit of {rate}{} on {place} for this peer alone: a class of htb or HFSC with a filter on its allowed IPs, fq_codel below it; or a shaper on the peer's own router",
+            cap.remark
+        ));
+        let refusal = Refusal {
+            remedy: format!("a limit on all that leaves by {place}"),
+            why: "it would hold all peers of the interface together to what this one carried"
+                .to_owned(),
+        };
+        return (vec![remedy], vec![refusal]);
+    }
+    let kind = evidence
+        .facts(end)
+        .and_then(|facts| facts.link(&tunnel.name)?.qdisc.value());
+    if let Some(kind) = kind.filter(|kind| !GIVEN.contains(&kind.as_str())) {
+        let remedy = manual(format!(
+            "Limit what leaves by {place} to {rate}{}, with the {kind} that is there",
+            cap.remark
+        ));
+        let refusal = Refusal {
+            remedy: format!("a shaper of ours on {place}"),
+            why: format!(
+                "it has a queueing discipline that somebody chose ({kind}), which would be lost"
+            ),
+        };
+        return (vec![remedy], vec![refusal]);
     }
     let change = Change {
         end,
@@ -202,7 +272,14 @@ pub(crate) fn shaper(
         },
         value: Value::from(limit as u64),
     };
-    Some((limit, vec![(change, Value::Null)]))
+    let remedy = remedy_of(
+        evidence,
+        format!("Limit what leaves by {place} to {rate}{}", cap.remark),
+        vec![(change, Value::Null)],
+        cap.goal,
+        cap.risk,
+    );
+    (vec![remedy], Vec::new())
 }
 
 /// A remedy made of settings, with the same as shell commands; `before` is what each had, for taking it back.
@@ -264,5 +341,86 @@ pub(crate) fn milliseconds(seconds: f64) -> String {
         format!("{milliseconds:.1} ms")
     } else {
         format!("{milliseconds:.0} ms")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use wirespeed_facts::Known;
+
+    use super::*;
+    use crate::testing::{facts_of, forget_far, healthy, tunnel_of};
+
+    fn shaped(evidence: &Evidence, direction: Direction) -> (Vec<Remedy>, Vec<Refusal>) {
+        let cap = Cap {
+            payload: 40e6,
+            share: 0.95,
+            remark: "",
+            goal: Goal::LoadedRtt,
+            risk: "caps the peak".to_owned(),
+        };
+        shaper(evidence, direction, cap)
+    }
+
+    fn peers(evidence: &mut Evidence) -> &mut Vec<wirespeed_facts::Peer> {
+        match &mut tunnel_of(evidence, End::Far).peers {
+            Known::Value(peers) => peers,
+            Known::Unknown(because) => panic!("{because}"),
+        }
+    }
+
+    #[test]
+    fn an_interface_with_one_peer_is_limited() {
+        let (remedies, refused) = shaped(&healthy(), Direction::Download);
+        assert_eq!(remedies[0].changes[0].end, End::Far);
+        assert!(remedies[0].commands[0].contains("dev wg1 root"));
+        assert_eq!(refused, []);
+    }
+
+    #[test]
+    fn other_peers_are_not_held_to_what_one_carries() {
+        let mut evidence = healthy();
+        let mut other = peers(&mut evidence)[0].clone();
+        other.public_key = "another-key".to_owned();
+        peers(&mut evidence).push(other);
+        let (remedies, refused) = shaped(&evidence, Direction::Download);
+        assert_eq!(remedies.len(), 1);
+        assert!(remedies[0].changes.is_empty() && remedies[0].commands.is_empty());
+        assert!(remedies[0].title.contains("this peer alone"));
+        assert!(refused[0].why.contains("all peers"));
+        // The other end has this one alone.
+        assert_eq!(shaped(&evidence, Direction::Upload).1, []);
+        tunnel_of(&mut evidence, End::Far).peers = Known::because("no permission");
+        assert!(
+            shaped(&evidence, Direction::Download).0[0]
+                .changes
+                .is_empty()
+        );
+    }
+
+    #[test]
+    fn a_shaper_that_somebody_chose_stays() {
+        let mut evidence = healthy();
+        facts_of(&mut evidence, End::Far).links[0].qdisc = Known::Value("htb".to_owned());
+        let (remedies, refused) = shaped(&evidence, Direction::Download);
+        assert!(remedies[0].commands.is_empty() && remedies[0].title.contains("the htb"));
+        assert!(refused[0].why.contains("somebody chose (htb)"));
+        facts_of(&mut evidence, End::Far).links[0].qdisc = Known::Value("noqueue".to_owned());
+        assert_eq!(shaped(&evidence, Direction::Download).1, []);
+    }
+
+    #[test]
+    fn an_end_that_nobody_can_reach_is_told_of_all_the_same() {
+        let mut evidence = healthy();
+        forget_far(&mut evidence);
+        let (remedies, refused) = shaped(&evidence, Direction::Download);
+        assert!(remedies[0].changes.is_empty() && refused.is_empty());
+        assert!(
+            remedies[0].title.contains("39.4 Mbit/s"),
+            "{}",
+            remedies[0].title
+        );
+        assert!(remedies[0].title.contains("ifb"));
+        assert_eq!(remedies[0].goal, Goal::LoadedRtt);
     }
 }

@@ -7,11 +7,9 @@ use wirespeed_facts::{Known, TcpProgress};
 use wirespeed_measure::statistics::percentile;
 use wirespeed_measure::{Direction, RttSummary, Sample, Via};
 
-use crate::finding::{
-    self, Check, Found, Outcome, line, milliseconds, rate, rates_line, remedy_of,
-};
+use crate::finding::{self, Cap, Check, Found, Outcome, line, milliseconds, rates_line};
 use crate::view::{DIRECTIONS, FEWEST_SAMPLES, median, sender, word};
-use crate::{End, Evidence, Goal, Remedy, Severity, watched};
+use crate::{End, Evidence, Goal, Refusal, Remedy, Severity, watched};
 
 pub(super) const CODE: &str = "bufferbloat";
 
@@ -267,6 +265,7 @@ fn found(evidence: &Evidence, bloat: &Bloat) -> Found {
         }
     }
     lines.extend(rates_line(evidence, direction));
+    let (remedies, refused) = shaper(evidence, direction, on_the_road);
     let where_it_is = if on_the_road {
         "the queue is the road's: it fills without the tunnel too"
     } else {
@@ -285,29 +284,33 @@ fn found(evidence: &Evidence, bloat: &Bloat) -> Found {
             milliseconds(bloat.idle),
             milliseconds(bloat.loaded)
         ),
-        remedies: shaper(evidence, direction).into_iter().collect(),
-        refused: Vec::new(),
+        remedies,
+        refused,
     }
 }
 
 /// A limit a little under what the tunnel carried, at the sender, where the queue can be kept short.
-fn shaper(evidence: &Evidence, direction: Direction) -> Option<Remedy> {
-    let goodput = carried(evidence, direction)?;
-    let (limit, changes) = finding::shaper(evidence, direction, goodput, SHAPED_SHARE)?;
-    Some(remedy_of(
-        evidence,
-        format!(
-            "Limit what leaves by {} to {}",
-            evidence.interface_at(sender(direction)),
-            rate(limit)
-        ),
-        changes,
-        Goal::LoadedRtt,
-        format!(
-            "caps the tunnel's peak at {}; wrong when the road's rate changes",
-            rate(limit)
-        ),
-    ))
+fn shaper(
+    evidence: &Evidence,
+    direction: Direction,
+    on_the_road: bool,
+) -> (Vec<Remedy>, Vec<Refusal>) {
+    let Some(payload) = carried(evidence, direction) else {
+        return (Vec::new(), Vec::new());
+    };
+    let others = if on_the_road {
+        "; traffic beside the tunnel, which it does not hold back, fills the queue as before"
+    } else {
+        ""
+    };
+    let cap = Cap {
+        payload,
+        share: SHAPED_SHARE,
+        remark: "",
+        goal: Goal::LoadedRtt,
+        risk: format!("caps the tunnel's peak at that; wrong when the road's rate changes{others}"),
+    };
+    finding::shaper(evidence, direction, cap)
 }
 
 /// What the road carried when nothing disturbed it: the upper quartile of the samples, since a dip tells of the moment
@@ -357,6 +360,9 @@ mod tests {
             (remedy.goal, remedy.changes[0].end),
             (Goal::LoadedRtt, End::Far)
         );
+        assert!(remedy.risk.contains("traffic beside the tunnel"));
+        let of_the_tunnel = only_finding(&swollen(0.072, &[Via::Tunnel]), CODE);
+        assert!(!of_the_tunnel.remedies[0].risk.contains("beside"));
         let share = remedy.changes[0].value.as_f64().unwrap() / (96e6 * 1420.0 / 1368.0);
         assert!((0.90..=0.951).contains(&share), "{share}");
     }

@@ -9,11 +9,11 @@ use super::{
     bufferbloat, congestion_control, cpu_saturated, explained, one_core_bound, same_direction,
     socket_overflow,
 };
-use crate::finding::{self, Check, Found, Outcome, line, percent, rate, rates_line, remedy_of};
+use crate::finding::{self, Cap, Check, Found, Outcome, line, percent, rate, rates_line};
 use crate::probe::Probe;
 use crate::road;
 use crate::view::{DIRECTIONS, median, sender, word};
-use crate::{Evidence, Goal, Remedy, Severity};
+use crate::{Evidence, Goal, Refusal, Remedy, Severity};
 
 pub(super) const CODE: &str = "collapse-above-rate";
 
@@ -221,6 +221,7 @@ fn found(evidence: &Evidence, collapse: &Collapse<'_>) -> Found {
         "share",
     ));
     lines.extend(rates_line(evidence, *direction));
+    let (remedies, refused) = shaper(evidence, collapse);
     Found {
         severity: Severity::Warning,
         confidence: 0.8,
@@ -236,25 +237,23 @@ fn found(evidence: &Evidence, collapse: &Collapse<'_>) -> Found {
             rate(free.goodput),
             percent(free.variation)
         ),
-        remedies: shaper(evidence, collapse).into_iter().collect(),
-        refused: Vec::new(),
+        remedies,
+        refused,
     }
 }
 
-fn shaper(evidence: &Evidence, collapse: &Collapse<'_>) -> Option<Remedy> {
-    let (limit, changes) =
-        finding::shaper(evidence, collapse.direction, collapse.capped.cap?, 1.0)?;
-    Some(remedy_of(
-        evidence,
-        format!(
-            "Limit what leaves by {} to {}, the highest rate that stayed steady",
-            evidence.interface_at(sender(collapse.direction)),
-            rate(limit)
-        ),
-        changes,
-        Goal::Goodput,
-        "caps the tunnel's peak; look for the rate again after every other repair: in one public case it rose from 150 to 450 Mbit/s".to_owned(),
-    ))
+fn shaper(evidence: &Evidence, collapse: &Collapse<'_>) -> (Vec<Remedy>, Vec<Refusal>) {
+    let Some(payload) = collapse.capped.cap else {
+        return (Vec::new(), Vec::new());
+    };
+    let cap = Cap {
+        payload,
+        share: 1.0,
+        remark: ", the highest rate that stayed steady",
+        goal: Goal::Goodput,
+        risk: "caps the tunnel's peak; look for the rate again after every other repair: in one public case it rose from 150 to 450 Mbit/s".to_owned(),
+    };
+    finding::shaper(evidence, collapse.direction, cap)
 }
 
 #[cfg(test)]
