@@ -151,19 +151,20 @@ fn collapse(evidence: &Evidence, direction: Direction) -> Option<Collapse<'_>> {
         .iter()
         .filter(|step| step.stable && step.cap.is_some())
         .max_by(|one, other| one.goodput.total_cmp(&other.goodput))?;
-    let calmer = match (free.retransmits, capped.retransmits) {
-        (Some(free), Some(capped)) => Some(free > 0.0 && capped <= CALMER * free),
-        _ => None,
-    };
+    let calmer = free
+        .retransmits
+        .zip(capped.retransmits)
+        .is_some_and(|(free, capped)| free > 0.0 && capped <= CALMER * free);
     let loads = evidence.comparison(direction)?.tunnel;
-    let more = capped.goodput >= BETTER * free.goodput.max(loads) && calmer != Some(false);
+    let more = capped.goodput >= BETTER * free.goodput.max(loads);
     let swung = |variation: f64| variation >= UNSTEADY;
     let steadier = capped.goodput >= NEARLY_AS_MUCH * free.goodput.max(loads)
         && swung(free.variation)
         && swings(evidence, direction).is_some_and(swung)
-        && capped.variation <= free.variation / 2.0
-        && calmer == Some(true);
-    (more || steadier).then_some(Collapse {
+        && capped.variation <= free.variation / 2.0;
+    // A queue that is kept short by a cap is no collapse.
+    let found = (more || steadier) && calmer && !bufferbloat::queue_fills(evidence, direction);
+    found.then_some(Collapse {
         direction,
         sweep,
         free,
@@ -337,6 +338,25 @@ mod tests {
             free(),
             step(Some(80e6), 78e6, 0.05, 150.0)
         ])));
+    }
+
+    #[test]
+    fn retransmissions_must_be_known_and_no_queue_may_fill() {
+        let steps = || {
+            vec![
+                step(None, 50e6, 0.2, 300.0),
+                step(Some(80e6), 78e6, 0.05, 10.0),
+            ]
+        };
+        assert!(has(&swept(steps())));
+        let mut unknown = steps();
+        unknown[0].retransmits = None;
+        assert!(!has(&swept(unknown)));
+        let mut queue = swept(steps());
+        each_sample(&mut queue, Direction::Upload, Via::Tunnel, |sample| {
+            sample.loaded_rtt = Some(rtt(0.040));
+        });
+        assert!(!has(&queue));
     }
 
     #[test]
