@@ -11,8 +11,11 @@ use serde_json::Value;
 
 #[path = "support/lab.rs"]
 mod lab;
+#[path = "support/settled.rs"]
+mod settled;
 
 use lab::{Lab, Turn, missing, skip};
+use settled::settled;
 
 /// The server's address on the road of a lab with the topology client – road – server.
 const SERVER: &str = "198.51.100.2";
@@ -68,16 +71,22 @@ fn over_ssh_everything_is_known() {
 
     let known = format!("UserKnownHostsFile={}", known_hosts.display());
     let user = folder.join("user");
-    let output = lab.doctor(&[
+    let (far, user) = (
+        format!("ssh://root@{SERVER}:{SSH_PORT}"),
+        format!("--ssh-option={}", user.display()),
+    );
+    let known = format!("--ssh-option={known}");
+    let arguments = [
         "--far",
-        &format!("ssh://root@{SERVER}:{SSH_PORT}"),
+        &far,
         "--far-program",
         env!("CARGO_BIN_EXE_wirespeed"),
         "--ssh-option=-i",
-        &format!("--ssh-option={}", user.display()),
+        &user,
         "--ssh-option=-o",
-        &format!("--ssh-option={known}"),
-    ]);
+        &known,
+    ];
+    let (output, _) = settled("over ssh", || lab.doctor(&arguments));
     let report = parsed(&output.stdout, &output.stderr);
     assert_eq!(report["verdict"], "healthy", "{report:#}");
     assert_eq!(report["machines"].as_array().map(Vec::len), Some(2));
@@ -90,12 +99,9 @@ fn with_an_iperf3_server_only_the_rest_is_said_to_be_unknown() {
         return;
     };
     let _server = Server::start(&lab, &["iperf3", "-s"], "5201");
-    let output = lab.doctor(&[
-        "--far",
-        &format!("iperf3://{SERVER}"),
-        "--tunnel-address",
-        SERVER_INSIDE,
-    ]);
+    let far = format!("iperf3://{SERVER}");
+    let arguments = ["--far", &far, "--tunnel-address", SERVER_INSIDE];
+    let (output, _) = settled("an iperf3 server only", || lab.doctor(&arguments));
     let report = parsed(&output.stdout, &output.stderr);
     assert_eq!(report["verdict"], "healthy", "{report:#}");
     assert_eq!(report["machines"].as_array().map(Vec::len), Some(1));

@@ -12,7 +12,7 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::process::ExitCode;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use libtest_mimic::{Arguments, Failed, Trial};
 use serde_json::Value;
@@ -20,8 +20,11 @@ use wirespeed_lab::{Scenario, Topology};
 
 #[path = "support/lab.rs"]
 mod lab;
+#[path = "support/settled.rs"]
+mod settled;
 
 use lab::{Lab, Turn, missing, skip};
+use settled::settled;
 
 /// The longest a quick doctor may take on a healthy tunnel …
 const QUICK_LIMIT: Duration = Duration::from_secs(45);
@@ -64,9 +67,7 @@ fn as_it_should_be(scenario: &Scenario) -> Result<(), String> {
         arguments.extend(["--hop", &hub]);
     }
     arguments.extend(scenario.doctor_args.iter().map(String::as_str));
-    let begun = Instant::now();
-    let output = lab.doctor(&arguments);
-    let took = begun.elapsed();
+    let (output, took) = settled(&scenario.name, || lab.doctor(&arguments));
     let report: Value = serde_json::from_slice(&output.stdout).map_err(|error| {
         format!(
             "the doctor printed no JSON object ({error}): {}\n{}",

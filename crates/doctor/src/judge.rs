@@ -39,12 +39,15 @@ pub fn judge(evidence: &Evidence) -> Diagnosis {
                 .map(|one| weighed(one, check.code)),
         );
     }
-    not_checked.extend(too_few_pairs(evidence));
+    // What leaves the verdict open comes first.
+    let mut left_open = road_unknown(evidence);
+    left_open.extend(too_few_pairs(evidence));
     // What is for information only explains no slow tunnel.
     if found.iter().all(|(_, one)| one.severity == Severity::Info) {
-        not_checked.extend(unsteady(evidence));
+        left_open.extend(unsteady(evidence));
         found.extend(unexplained(evidence).map(|one| weighed(one, UNEXPLAINED)));
     }
+    left_open.append(&mut not_checked);
     set_consequences(evidence, &mut found);
     // Worst first; what is only a consequence comes after everything that is a cause. The sort is stable.
     found.sort_by(|(weight_a, a), (weight_b, b)| {
@@ -58,7 +61,7 @@ pub fn judge(evidence: &Evidence) -> Diagnosis {
     Diagnosis {
         verdict: verdict(evidence, &findings),
         findings,
-        not_checked,
+        not_checked: left_open,
         refused,
     }
 }
@@ -93,13 +96,29 @@ fn set_consequences(evidence: &Evidence, found: &mut [(f64, Finding)]) {
 }
 
 fn verdict(evidence: &Evidence, findings: &[Finding]) -> Verdict {
+    let settled = |direction| evidence.settled(direction);
     if !findings.is_empty() {
         Verdict::Findings
-    } else if evidence.loaded_both_ways() {
+    } else if DIRECTIONS.into_iter().all(settled) && unsteady(evidence).is_empty() {
         Verdict::Healthy
     } else {
         Verdict::Unmeasured
     }
+}
+
+/// Directions in which nobody knows what the road carries without the tunnel.
+fn road_unknown(evidence: &Evidence) -> Vec<NotMeasured> {
+    DIRECTIONS
+        .into_iter()
+        .filter(|direction| !evidence.settled(*direction))
+        .filter_map(|direction| {
+            let because = evidence.comparison(direction)?.bare_unknown.as_ref()?;
+            Some(NotMeasured {
+                what: format!("bare against tunnel, {}", word(direction)),
+                because: format!("the road outside the tunnel could not be measured: {because}"),
+            })
+        })
+        .collect()
 }
 
 /// Directions in which a difference between tunnel and bare could not be proved, whatever the figures are.
@@ -108,11 +127,13 @@ fn too_few_pairs(evidence: &Evidence) -> Vec<NotMeasured> {
         .into_iter()
         .filter(|direction| !evidence.stalled(*direction))
         .filter_map(|direction| {
-            let pairs = evidence.comparison(direction)?.pairs.len();
-            (1..FEWEST_PAIRS).contains(&pairs).then(|| NotMeasured {
+            let comparison = evidence.comparison(direction)?;
+            let pairs = comparison.pairs.len();
+            let too_few = comparison.bare_unknown.is_none() && pairs < FEWEST_PAIRS;
+            too_few.then(|| NotMeasured {
                 what: format!("bare against tunnel, {}", word(direction)),
                 because: format!(
-                    "there was time for {pairs} of at least {FEWEST_PAIRS} pairs: too few to call the tunnel slower; run without --quick"
+                    "there was time for {pairs} of at least {FEWEST_PAIRS} pairs: too few to call the tunnel slower or not; run without --quick, or wirespeed test, which takes longer"
                 ),
             })
         })
@@ -123,6 +144,7 @@ fn too_few_pairs(evidence: &Evidence) -> Vec<NotMeasured> {
 fn unsteady(evidence: &Evidence) -> Vec<NotMeasured> {
     DIRECTIONS
         .into_iter()
+        .filter(|direction| evidence.settled(*direction))
         .filter_map(|direction| {
             let comparison = evidence.comparison(direction)?;
             let (low, high) = (comparison.ratio_low?, comparison.ratio_high?);
@@ -203,122 +225,4 @@ fn unexplained(evidence: &Evidence) -> Option<Found> {
 }
 
 #[cfg(test)]
-mod tests {
-    use std::collections::BTreeSet;
-
-    use wirespeed_measure::{Direction, Via};
-
-    use super::{UNEXPLAINED, codes, judge};
-    use crate::testing::{
-        each_sample, healthy, nothing, only_finding, path_mtu, set_ratio, watched,
-    };
-    use crate::{Severity, Verdict};
-
-    #[test]
-    fn a_good_tunnel_is_healthy() {
-        let diagnosis = judge(&healthy());
-        assert_eq!(
-            (diagnosis.verdict, diagnosis.findings),
-            (Verdict::Healthy, vec![])
-        );
-        assert_eq!(diagnosis.not_checked, []);
-    }
-
-    #[test]
-    fn what_was_only_watched_is_not_healthy_and_what_is_not_known_is_said_in_a_line_each() {
-        let diagnosis = judge(&watched());
-        assert_eq!(
-            (diagnosis.verdict, diagnosis.findings),
-            (Verdict::Unmeasured, vec![])
-        );
-        assert!(!diagnosis.not_checked.is_empty());
-        for one in &diagnosis.not_checked {
-            assert!(one.because.len() <= 120, "{}: {}", one.what, one.because);
-            assert!(
-                !one.because.contains("no load ran"),
-                "{}: {}",
-                one.what,
-                one.because
-            );
-        }
-    }
-
-    #[test]
-    fn nothing_measured_is_not_healthy() {
-        let mut evidence = healthy();
-        evidence.comparisons.clear();
-        assert_eq!(judge(&evidence).verdict, Verdict::Unmeasured);
-    }
-
-    #[test]
-    fn one_direction_alone_is_not_healthy() {
-        let mut evidence = healthy();
-        evidence.comparisons.truncate(1);
-        assert_eq!(judge(&evidence).verdict, Verdict::Unmeasured);
-    }
-
-    #[test]
-    fn a_slow_tunnel_that_nobody_can_explain_is_not_healthy_either() {
-        let mut evidence = healthy();
-        set_ratio(&mut evidence, Direction::Upload, 0.8);
-        nothing(&evidence);
-        set_ratio(&mut evidence, Direction::Upload, 0.75);
-        assert_eq!(
-            only_finding(&evidence, UNEXPLAINED).severity,
-            Severity::Warning
-        );
-        evidence.path_mtu[0] = path_mtu(Direction::Upload, 1400);
-        only_finding(&evidence, "mtu-exceeds-path");
-    }
-
-    #[test]
-    fn fewer_than_five_pairs_prove_nothing_and_that_is_said() {
-        let mut evidence = healthy();
-        set_ratio(&mut evidence, Direction::Upload, 0.5);
-        only_finding(&evidence, UNEXPLAINED);
-        evidence.comparisons[0].pairs.truncate(4);
-        let diagnosis = judge(&evidence);
-        assert_eq!(diagnosis.findings, []);
-        assert!(
-            diagnosis.not_checked[0]
-                .because
-                .starts_with("there was time for 4 of at least 5 pairs")
-        );
-    }
-
-    #[test]
-    fn a_single_stall_is_chance() {
-        let mut evidence = healthy();
-        evidence.comparisons[0].samples.truncate(2);
-        evidence.comparisons[0].pairs.truncate(1);
-        each_sample(&mut evidence, Direction::Upload, Via::Tunnel, |sample| {
-            sample.stalled = true;
-        });
-        nothing(&evidence);
-    }
-
-    #[test]
-    fn an_interval_from_slow_to_healthy_is_said_to_be_too_wide() {
-        let mut evidence = healthy();
-        evidence.comparisons[1].ratio_low = Some(0.45);
-        let diagnosis = judge(&evidence);
-        assert_eq!(diagnosis.findings, []);
-        assert!(
-            diagnosis.not_checked[0]
-                .because
-                .starts_with("download: the tunnel carries between 45 % and 97 %")
-        );
-    }
-
-    #[test]
-    fn codes_are_unique_and_stable_in_form() {
-        let codes = codes();
-        let unique: BTreeSet<_> = codes.iter().map(|(code, _)| code).collect();
-        assert_eq!(unique.len(), codes.len());
-        assert!(codes.iter().all(|(code, title)| {
-            code.chars()
-                .all(|letter| letter.is_ascii_lowercase() || letter == '-')
-                && !title.is_empty()
-        }));
-    }
-}
+mod tests;

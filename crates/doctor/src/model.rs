@@ -227,11 +227,11 @@ pub struct Refusal {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Verdict {
-    /// Measured in each direction, and nothing found.
+    /// Compared with the road in each direction, often and steadily enough, and nothing found.
     Healthy,
     /// See the findings.
     Findings,
-    /// Nothing was found, but some direction could not be measured.
+    /// Nothing was found, but in some direction the tunnel could not be compared with its road, or not well enough.
     Unmeasured,
 }
 

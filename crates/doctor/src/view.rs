@@ -168,11 +168,11 @@ impl Evidence {
             .any(|direction| !self.samples(*direction, Via::Tunnel).is_empty())
     }
 
-    /// Did loads run through the tunnel in each direction?
-    pub(crate) fn loaded_both_ways(&self) -> bool {
-        DIRECTIONS
-            .iter()
-            .all(|direction| !self.samples(*direction, Via::Tunnel).is_empty())
+    /// Was the tunnel compared with its road in this direction, and often enough for a verdict?
+    pub(crate) fn settled(&self, direction: Direction) -> bool {
+        self.comparison(direction).is_some_and(|comparison| {
+            comparison.ratio_high.is_some() && comparison.pairs.len() >= FEWEST_PAIRS
+        })
     }
 
     /// Most samples through the tunnel moved nothing, and it was not a single one.

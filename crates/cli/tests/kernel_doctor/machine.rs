@@ -155,7 +155,7 @@ impl Report {
         eprintln!(
             "    {case}: {}; {:.0} s",
             if found.is_empty() {
-                "nothing found".to_owned()
+                format!("nothing found ({})", self.json["verdict"])
             } else {
                 found.iter().cloned().collect::<Vec<_>>().join(", ")
             },
@@ -169,12 +169,18 @@ impl Report {
             .filter(|code| ![expected, others].concat().contains(&code.as_str()))
             .collect();
         assert!(wrong.is_empty(), "{case}: {wrong:?}: {}", self.details());
-        let verdict = if found.is_empty() {
-            "healthy"
+        // There may be no time for the five pairs of loads that a healthy tunnel takes.
+        let verdicts: &[&str] = if found.is_empty() {
+            &["healthy", "unmeasured"]
         } else {
-            "findings"
+            &["findings"]
         };
-        assert_eq!(self.json["verdict"], verdict, "{case}: {}", self.details());
+        let verdict = self.json["verdict"].as_str().unwrap_or_default();
+        assert!(
+            verdicts.contains(&verdict),
+            "{case}: {verdict}: {}",
+            self.details()
+        );
     }
 
     /// Codes of the findings that stand for themselves.

@@ -1,0 +1,151 @@
+use std::collections::BTreeSet;
+
+use wirespeed_measure::{Direction, Via};
+
+use super::{UNEXPLAINED, judge};
+use crate::testing::{
+    each_sample, healthy, nothing, only_finding, path_mtu, set_ratio, watched,
+};
+use crate::{Severity, Verdict};
+
+#[test]
+fn a_good_tunnel_is_healthy() {
+    let diagnosis = judge(&healthy());
+    assert_eq!(
+        (diagnosis.verdict, diagnosis.findings),
+        (Verdict::Healthy, vec![])
+    );
+    assert_eq!(diagnosis.not_checked, []);
+}
+
+#[test]
+fn what_was_only_watched_is_not_healthy_and_what_is_not_known_is_said_in_a_line_each() {
+    let diagnosis = judge(&watched());
+    assert_eq!(
+        (diagnosis.verdict, diagnosis.findings),
+        (Verdict::Unmeasured, vec![])
+    );
+    assert!(!diagnosis.not_checked.is_empty());
+    for one in &diagnosis.not_checked {
+        assert!(one.because.len() <= 120, "{}: {}", one.what, one.because);
+        assert!(
+            !one.because.contains("no load ran"),
+            "{}: {}",
+            one.what,
+            one.because
+        );
+    }
+}
+
+#[test]
+fn nothing_measured_is_not_healthy() {
+    let mut evidence = healthy();
+    evidence.comparisons.clear();
+    assert_eq!(judge(&evidence).verdict, Verdict::Unmeasured);
+}
+
+#[test]
+fn one_direction_alone_is_not_healthy() {
+    let mut evidence = healthy();
+    evidence.comparisons.truncate(1);
+    assert_eq!(judge(&evidence).verdict, Verdict::Unmeasured);
+}
+
+/// A firewall that lets in WireGuard's port alone.
+#[test]
+fn a_tunnel_that_was_never_compared_is_not_healthy() {
+    let mut evidence = healthy();
+    for comparison in &mut evidence.comparisons {
+        comparison.bare = None;
+        comparison.bare_unknown = Some("no connection to 192.0.2.1".to_owned());
+        comparison.ratio = None;
+        comparison.ratio_low = None;
+        comparison.ratio_high = None;
+        comparison.pairs.clear();
+        comparison
+            .samples
+            .retain(|sample| sample.load.via == Via::Tunnel);
+    }
+    let diagnosis = judge(&evidence);
+    assert_eq!(
+        (diagnosis.verdict, diagnosis.findings),
+        (Verdict::Unmeasured, vec![])
+    );
+    let said = &diagnosis.not_checked[..2];
+    assert!(
+        said.iter()
+            .all(|one| one.because.ends_with("no connection to 192.0.2.1")),
+        "{said:?}"
+    );
+}
+
+#[test]
+fn a_slow_tunnel_that_nobody_can_explain_is_not_healthy_either() {
+    let mut evidence = healthy();
+    set_ratio(&mut evidence, Direction::Upload, 0.8);
+    nothing(&evidence);
+    set_ratio(&mut evidence, Direction::Upload, 0.75);
+    assert_eq!(
+        only_finding(&evidence, UNEXPLAINED).severity,
+        Severity::Warning
+    );
+    evidence.path_mtu[0] = path_mtu(Direction::Upload, 1400);
+    only_finding(&evidence, "mtu-exceeds-path");
+}
+
+#[test]
+fn fewer_than_five_pairs_prove_nothing_and_that_is_said() {
+    let mut evidence = healthy();
+    set_ratio(&mut evidence, Direction::Upload, 0.5);
+    only_finding(&evidence, UNEXPLAINED);
+    evidence.comparisons[0].pairs.truncate(4);
+    let diagnosis = judge(&evidence);
+    assert_eq!(
+        (diagnosis.verdict, diagnosis.findings),
+        (Verdict::Unmeasured, vec![])
+    );
+    assert!(
+        diagnosis.not_checked[0]
+            .because
+            .starts_with("there was time for 4 of at least 5 pairs")
+    );
+}
+
+#[test]
+fn a_single_stall_is_chance() {
+    let mut evidence = healthy();
+    evidence.comparisons[0].samples.truncate(2);
+    evidence.comparisons[0].pairs.truncate(1);
+    each_sample(&mut evidence, Direction::Upload, Via::Tunnel, |sample| {
+        sample.stalled = true;
+    });
+    nothing(&evidence);
+}
+
+#[test]
+fn an_interval_from_slow_to_healthy_is_said_to_be_too_wide() {
+    let mut evidence = healthy();
+    evidence.comparisons[1].ratio_low = Some(0.45);
+    let diagnosis = judge(&evidence);
+    assert_eq!(
+        (diagnosis.verdict, diagnosis.findings),
+        (Verdict::Unmeasured, vec![])
+    );
+    assert!(
+        diagnosis.not_checked[0]
+            .because
+            .starts_with("download: the tunnel carries between 45 % and 97 %")
+    );
+}
+
+#[test]
+fn codes_are_unique_and_stable_in_form() {
+    let codes = super::codes();
+    let unique: BTreeSet<_> = codes.iter().map(|(code, _)| code).collect();
+    assert_eq!(unique.len(), codes.len());
+    assert!(codes.iter().all(|(code, title)| {
+        code.chars()
+            .all(|letter| letter.is_ascii_lowercase() || letter == '-')
+            && !title.is_empty()
+    }));
+}
