@@ -82,15 +82,32 @@ fn weighed(found: Found, code: &str) -> (f64, Finding) {
     (found.confidence * found.effect, found.with_code(code))
 }
 
+/// Puts every finding under the one that nothing else explains, so that it is shown, and with that one's severity at most.
 fn set_consequences(evidence: &Evidence, found: &mut [(f64, Finding)]) {
-    let causes: Vec<Finding> = found.iter().map(|(_, finding)| finding.clone()).collect();
-    for (_, finding) in found.iter_mut() {
-        if let Some(cause) = causes
-            .iter()
-            .find(|cause| explains(evidence, cause, finding))
-        {
-            finding.consequence_of = Some(cause.code.clone());
-            finding.severity = finding.severity.min(cause.severity);
+    let all: Vec<Finding> = found.iter().map(|(_, finding)| finding.clone()).collect();
+    let causes: Vec<Option<usize>> = all
+        .iter()
+        .enumerate()
+        .map(|(at, effect)| {
+            all.iter().enumerate().position(|(other, cause)| {
+                // What is for information only would hide what is more than that.
+                other != at
+                    && cause.severity >= effect.severity.min(Severity::Warning)
+                    && explains(evidence, cause, effect)
+            })
+        })
+        .collect();
+    for (at, (_, finding)) in found.iter_mut().enumerate() {
+        let mut root = at;
+        let mut steps = 0;
+        while let Some(cause) = causes[root].filter(|_| steps <= all.len()) {
+            root = cause;
+            steps += 1;
+        }
+        // In a circle nothing is the cause.
+        if root != at && steps <= all.len() {
+            finding.consequence_of = Some(all[root].code.clone());
+            finding.severity = finding.severity.min(all[root].severity);
         }
     }
 }

@@ -156,7 +156,7 @@ pub struct Finding {
     pub evidence: Vec<EvidenceLine>,
     /// One sentence: why this is the cause.
     pub because: String,
-    /// Code of the finding that explains this one; then it is shown under that one only.
+    /// Code of the finding that explains this one and is explained by none; then it is shown under that one only.
     pub consequence_of: Option<String>,
     /// What helps, narrowest first.
     pub remedies: Vec<Remedy>,

@@ -12,10 +12,12 @@ use wirespeed_facts::{
 };
 use wirespeed_measure::{Direction, PassiveWatch, Via, Watched};
 
+use crate::causes::CHECKS;
 use crate::testing::{
     at, core, each_sample, facts_of, healthy, path_mtu, rtt, set_ratio, tunnel_of,
 };
-use crate::{Diagnosis, End, Evidence, judge};
+use crate::trust::without_unreliable;
+use crate::{Diagnosis, End, Evidence, Finding, Severity, judge};
 
 /// Evidence with many faults at once, so that most code of the checks runs.
 fn sick() -> Evidence {
@@ -254,12 +256,11 @@ fn sound(evidence: &Evidence, diagnosis: &Diagnosis) {
             assert!(!change.value.is_null());
         }
         if let Some(cause) = &finding.consequence_of {
-            assert!(
-                diagnosis
-                    .findings
-                    .iter()
-                    .any(|other| &other.code == cause && other.severity >= finding.severity)
-            );
+            assert!(diagnosis.findings.iter().any(|other| &other.code == cause
+                && other.consequence_of.is_none()
+                && other.severity >= finding.severity));
+            // What is a consequence may count less, but not as little as information.
+            assert!(finding.severity > Severity::Info || informs(evidence, finding));
         }
     }
     let roots: Vec<_> = diagnosis
@@ -272,6 +273,16 @@ fn sound(evidence: &Evidence, diagnosis: &Diagnosis) {
         roots.windows(2).all(|pair| pair[0] >= pair[1]),
         "worst first"
     );
+}
+
+/// Is a finding for information by itself?
+fn informs(evidence: &Evidence, finding: &Finding) -> bool {
+    let trusted = without_unreliable(evidence);
+    CHECKS
+        .iter()
+        .filter(|check| check.code == finding.code)
+        .flat_map(|check| (check.run)(&trusted).found)
+        .any(|own| own.severity == Severity::Info && own.host == finding.host)
 }
 
 #[test]

@@ -1,10 +1,11 @@
 use std::collections::BTreeSet;
 
+use wirespeed_facts::Link;
 use wirespeed_measure::{Direction, Via};
 
-use super::{UNEXPLAINED, judge};
+use super::{UNEXPLAINED, judge, set_consequences};
 use crate::testing::{
-    each_sample, healthy, nothing, only_finding, path_mtu, set_ratio, watched,
+    codes, each_sample, healthy, nothing, only_finding, path_mtu, set_ratio, watched,
 };
 use crate::{Severity, Verdict};
 
@@ -77,6 +78,67 @@ fn a_tunnel_that_was_never_compared_is_not_healthy() {
             .all(|one| one.because.ends_with("no connection to 192.0.2.1")),
         "{said:?}"
     );
+}
+
+/// A tunnel in a tunnel, on a road that is silent about what it drops: the first explains the second, and that the third.
+#[test]
+fn consequences_hang_below_what_nothing_explains() {
+    let mut evidence = healthy();
+    evidence.here.links.push(Link {
+        index: 9,
+        name: "vpn0".to_owned(),
+        kind: Some("ipip".to_owned()),
+        up: true,
+        mtu: 1400,
+        ..Link::default()
+    });
+    evidence.here.routes = vec![crate::cards::tests::route([192, 0, 2, 1], "vpn0")];
+    evidence.path_mtu[0] = path_mtu(Direction::Upload, 1400);
+    evidence.path_mtu[0].reported = None;
+    evidence.path_mtu[0].silent_loss = true;
+    let diagnosis = judge(&evidence);
+    assert_eq!(codes(&diagnosis), ["nested-tunnel"]);
+    let below: Vec<_> = diagnosis.findings[1..]
+        .iter()
+        .map(|one| (one.code.as_str(), one.consequence_of.as_deref()))
+        .collect();
+    assert_eq!(
+        below,
+        [
+            ("icmp-black-hole", Some("nested-tunnel")),
+            ("mtu-exceeds-path", Some("nested-tunnel"))
+        ]
+    );
+}
+
+/// A provider's limit that costs nothing so far, beside losses without any load.
+#[test]
+fn information_hides_no_warning() {
+    let finding = |code: &str, severity| {
+        let mut one = only_finding(
+            &{
+                let mut evidence = healthy();
+                set_ratio(&mut evidence, Direction::Upload, 0.7);
+                evidence
+            },
+            UNEXPLAINED,
+        );
+        code.clone_into(&mut one.code);
+        one.severity = severity;
+        (1.0, one)
+    };
+    let mut found = [
+        finding("cloud-limit", Severity::Info),
+        finding("path-loss", Severity::Warning),
+    ];
+    set_consequences(&healthy(), &mut found);
+    assert_eq!(found[1].1.consequence_of, None);
+    assert_eq!(found[1].1.severity, Severity::Warning);
+    found[0].1.severity = Severity::Warning;
+    found[1].1.severity = Severity::Critical;
+    set_consequences(&healthy(), &mut found);
+    assert_eq!(found[1].1.consequence_of.as_deref(), Some("cloud-limit"));
+    assert_eq!(found[1].1.severity, Severity::Warning);
 }
 
 #[test]
