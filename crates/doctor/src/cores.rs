@@ -9,6 +9,8 @@ use crate::finding::line;
 use crate::view::{FEWEST_SAMPLES, median, moved, word};
 use crate::{End, Evidence, EvidenceLine};
 
+/// No kernel is built for more (`NR_CPUS`).
+const MOST_CORES: u32 = 8192;
 /// Seconds around a load that may count as its edges.
 const EDGES_AT_MOST: f64 = 0.1;
 
@@ -169,6 +171,19 @@ pub(crate) fn busiest_processes(
     busiest
 }
 
+/// Cores as the kernel reads a mask of them (`rps_cpus`): hexadecimal words of 32 bits, the highest first.
+pub(crate) fn mask(cores: &[u32]) -> String {
+    let mut words: Vec<u32> = Vec::new();
+    for core in cores.iter().filter(|core| **core < MOST_CORES) {
+        let word = (core / 32) as usize;
+        words.resize(words.len().max(word + 1), 0);
+        words[word] |= 1 << (core % 32);
+    }
+    let mut words = words.into_iter().rev();
+    let highest = format!("{:x}", words.next().unwrap_or_default());
+    words.fold(highest, |mask, word| format!("{mask},{word:08x}"))
+}
+
 /// What is part of the measurement is named as such, not mistaken for the tunnel.
 fn describe(program: &str, pid: &str) -> String {
     let role = match program {
@@ -219,4 +234,20 @@ fn mean_without_busiest(cores: &[CoreTime]) -> f64 {
             .filter(|(core, _)| *core != skip)
             .map(|(_, core)| core.busy_share()),
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::mask;
+
+    #[test]
+    fn a_mask_has_words_of_32_bits() {
+        let first = |count: u32| (0..count).collect::<Vec<u32>>();
+        assert_eq!(mask(&first(4)), "f");
+        assert_eq!(mask(&first(32)), "ffffffff");
+        assert_eq!(mask(&first(48)), "ffff,ffffffff");
+        assert_eq!(mask(&[64, 1]), "1,00000000,00000002");
+        assert_eq!(mask(&[]), "0");
+        assert_eq!(mask(&[u32::MAX]), "0");
+    }
 }
