@@ -265,6 +265,7 @@ pub(crate) fn blank(ends: &Ends, here: Facts, far: Option<Facts>, expect: Option
         sweeps: Vec::new(),
         exchanges: Vec::new(),
         passive: None,
+        asked: Vec::new(),
         expected_rate: expect,
         not_measured: Vec::new(),
         probing_here: None,

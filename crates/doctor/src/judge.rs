@@ -1,15 +1,18 @@
 //! Evidence to diagnosis: run every check, set consequences under their causes, order, and say it in one word.
 
-use wirespeed_measure::{NotMeasured, Via};
+use wirespeed_measure::{Direction, NotMeasured, Via};
 
 use crate::causes::{CHECKS, explains};
 use crate::finding::{Found, line, percent, rates_line};
 use crate::trust::without_unreliable;
-use crate::view::{DIRECTIONS, FEWEST_PAIRS, only, receiver, sender, word};
+use crate::view::{DIRECTIONS, FEWEST_PAIRS, receiver, sender, word};
 use crate::{Diagnosis, Evidence, Finding, Severity, Verdict};
 
 /// Code of the finding that says: slow, and none of the known causes shows.
 const UNEXPLAINED: &str = "unexplained";
+
+/// Causes that have nothing to do with how much a load carries.
+const OF_NO_LOAD: [&str; 2] = ["accept-queue", "nat-timeout"];
 
 /// A tunnel that carries less than this share of bare for sure is slow, whatever the checks say.
 const SLOW_FOR_SURE: f64 = 0.8;
@@ -45,9 +48,10 @@ pub fn judge(evidence: &Evidence) -> Diagnosis {
     // What is for information only explains no slow tunnel.
     if found.iter().all(|(_, one)| one.severity == Severity::Info) {
         left_open.extend(unsteady(evidence));
-        found.extend(unexplained(evidence).map(|one| weighed(one, UNEXPLAINED)));
     }
     left_open.append(&mut not_checked);
+    let unexplained = unexplained(evidence, &found);
+    found.extend(unexplained.into_iter().map(|one| weighed(one, UNEXPLAINED)));
     set_consequences(evidence, &mut found);
     // Worst first; what is only a consequence comes after everything that is a cause. The sort is stable.
     found.sort_by(|(weight_a, a), (weight_b, b)| {
@@ -179,66 +183,92 @@ fn unsteady(evidence: &Evidence) -> Vec<NotMeasured> {
         .collect()
 }
 
-/// A tunnel at less than [`SLOW_FOR_SURE`] of bare is not healthy only because no check knows why.
-fn unexplained(evidence: &Evidence) -> Option<Found> {
-    let slow: Vec<_> = DIRECTIONS
-        .into_iter()
-        .filter(|direction| {
-            evidence.stalled(*direction) || evidence.below(*direction, SLOW_FOR_SURE) == Some(true)
+/// A tunnel at less than [`SLOW_FOR_SURE`] of bare is not healthy only because no check knows why; each direction by itself.
+fn unexplained(evidence: &Evidence, found: &[(f64, Finding)]) -> Vec<Found> {
+    let slow = |direction| {
+        evidence.stalled(direction) || evidence.below(direction, SLOW_FOR_SURE) == Some(true)
+    };
+    let explained = |direction| {
+        found.iter().any(|(_, one)| {
+            one.severity > Severity::Info
+                && one.direction.is_none_or(|of| of == direction)
+                && !OF_NO_LOAD.contains(&one.code.as_str())
         })
-        .collect();
-    let first = *slow.first()?;
-    let stalled = evidence.stalled(first);
-    let mut lines: Vec<_> = slow
+    };
+    DIRECTIONS
+        .into_iter()
+        .filter(|direction| slow(*direction) && !explained(*direction))
+        .map(|direction| unexplained_in(evidence, found, direction))
+        .collect()
+}
+
+fn unexplained_in(evidence: &Evidence, found: &[(f64, Finding)], direction: Direction) -> Found {
+    let (from, to) = (
+        evidence.name(sender(direction)),
+        evidence.name(receiver(direction)),
+    );
+    let again: u64 = evidence
+        .samples(direction, Via::Tunnel)
         .iter()
-        .filter_map(|direction| rates_line(evidence, *direction))
-        .collect();
-    for direction in &slow {
-        let again: u64 = evidence
-            .samples(*direction, Via::Tunnel)
+        .filter_map(|sample| sample.retransmits)
+        .fold(0, u64::saturating_add);
+    let mut lines: Vec<_> = rates_line(evidence, direction).into_iter().collect();
+    lines.push(line(
+        format!(
+            "segments sent again through the tunnel, {}",
+            word(direction)
+        ),
+        from,
+        (),
+        again,
+        "segments",
+    ));
+    for asked in evidence
+        .asked
+        .iter()
+        .filter(|one| one.direction == direction)
+    {
+        let not_found = |code: &&String| found.iter().all(|(_, one)| &one.code != *code);
+        let ruled_out: Vec<&str> = asked
+            .by
             .iter()
-            .filter_map(|sample| sample.retransmits)
-            .fold(0, u64::saturating_add);
-        lines.push(line(
-            format!(
-                "segments sent again through the tunnel, {}",
-                word(*direction)
-            ),
-            evidence.name(sender(*direction)),
-            (),
-            again,
-            "segments",
-        ));
+            .filter(not_found)
+            .map(String::as_str)
+            .collect();
+        if !ruled_out.is_empty() {
+            lines.push(line(
+                &asked.what,
+                format!("{from} to {to}"),
+                (),
+                format!("no sign of {}", ruled_out.join(", ")),
+                "",
+            ));
+        }
     }
-    Some(Found {
-        severity: if slow.iter().any(|direction| evidence.crippled(*direction)) {
+    Found {
+        severity: if evidence.crippled(direction) {
             Severity::Critical
         } else {
             Severity::Warning
         },
         confidence: 0.5,
-        effect: slow
-            .iter()
-            .map(|direction| evidence.lost_share(*direction))
-            .fold(0.0, f64::max),
-        host: evidence.name(sender(first)).to_owned(),
-        direction: only(&slow),
+        effect: evidence.lost_share(direction),
+        host: from.to_owned(),
+        direction: Some(direction),
         evidence: lines,
-        because: if stalled {
+        because: if evidence.stalled(direction) {
             format!(
-                "Loads from {} to {} stall inside the tunnel, and none of the known causes shows.",
-                evidence.name(sender(first)),
-                evidence.name(receiver(first))
+                "Loads from {from} to {to} stall inside the tunnel, and none of the known causes shows."
             )
         } else {
             format!(
-                "The tunnel loses {} of what the bare path carries, and none of the known causes shows.",
-                percent(evidence.lost_share(first))
+                "From {from} to {to} the tunnel loses {} of what the bare path carries, and none of the known causes shows.",
+                percent(evidence.lost_share(direction))
             )
         },
         remedies: Vec::new(),
         refused: Vec::new(),
-    })
+    }
 }
 
 #[cfg(test)]

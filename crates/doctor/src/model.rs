@@ -72,6 +72,9 @@ pub struct Evidence {
     /// What flowed by itself (`--passive`); then there are no loads and no probes.
     #[serde(default)]
     pub passive: Option<PassiveWatch>,
+    /// Measurements that a check asked for, to tell its cause from another.
+    #[serde(default)]
+    pub asked: Vec<Asked>,
     /// What the user expects of the line, bit/s (`--expect`).
     pub expected_rate: Option<f64>,
     /// What was meant to be measured and was not.
@@ -82,6 +85,17 @@ pub struct Evidence {
     /// The same at the far end, when wirespeed runs there.
     #[serde(default)]
     pub probing_far: Option<CountersDelta>,
+}
+
+/// A measurement that was made because a check could not tell its cause without it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Asked {
+    /// What was measured (`numbered datagrams outside the tunnel, upload`).
+    pub what: String,
+    /// Who sends.
+    pub direction: Direction,
+    /// Codes of the causes in question.
+    pub by: Vec<String>,
 }
 
 /// The order of events on an idle tunnel (see `nat-timeout`).

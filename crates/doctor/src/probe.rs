@@ -95,6 +95,17 @@ impl Probe {
         }
     }
 
+    /// Who sends.
+    pub(crate) fn direction(&self) -> Direction {
+        match self {
+            Self::Sequence(datagrams) => datagrams.direction,
+            Self::Several { direction }
+            | Self::Segmentation { direction }
+            | Self::Congestion { direction }
+            | Self::Sweep { direction, .. } => *direction,
+        }
+    }
+
     /// About how long it takes at least, seconds: cheaper ones come first.
     pub(crate) fn seconds(&self) -> f64 {
         match self {

@@ -3,8 +3,8 @@
 
 use serde::{Deserialize, Serialize};
 use wirespeed_doctor::{
-    CongestionTrial, Diagnosis, End, Evidence, FarKind, Finding, HopReport, IdleReturn, Refusal,
-    Remedy, Verdict,
+    Asked, CongestionTrial, Diagnosis, End, Evidence, FarKind, Finding, HopReport, IdleReturn,
+    Refusal, Remedy, Verdict,
 };
 use wirespeed_facts::{Facts, Known};
 use wirespeed_measure::statistics::median;
@@ -219,6 +219,9 @@ pub struct Measurements {
     /// What flowed by itself (`--passive`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub passive: Option<PassiveWatch>,
+    /// Which of these a check asked for, to tell its cause from another.
+    #[serde(default)]
+    pub asked: Vec<Asked>,
 }
 
 /// What `wirespeed doctor --json` prints.
@@ -276,6 +279,7 @@ impl DoctorRecord {
                 segmentation: evidence.segmentation.clone(),
                 sweeps: evidence.sweeps.clone(),
                 passive: evidence.passive.clone(),
+                asked: evidence.asked.clone(),
             },
             findings: diagnosis.findings.clone(),
             not_checked,

@@ -10,7 +10,7 @@ use crate::causes::{CHECKS, sender_uses};
 use crate::probe::{Datagrams, Probe, together};
 use crate::road;
 use crate::view::{FEWEST_PAIRS, sender};
-use crate::{CongestionTrial, FarKind};
+use crate::{Asked, CongestionTrial, FarKind};
 
 /// What is tried in place of a congestion control that backs off from loss.
 const TRIED: &str = "bbr";
@@ -30,12 +30,17 @@ const ASKED_FROM: f64 = 0.9;
 impl Driver<'_> {
     /// Asks the checks what they still need, until none of them needs anything or the time is spent.
     pub(super) fn ask(&mut self) -> Result<(), MeasureError> {
+        if self.options.sweep {
+            self.tell_of_no_sweep();
+        }
         let mut done: Vec<Probe> = Vec::new();
         loop {
-            let wanted = self.wanted(&done);
+            let asked = self.wanted(&done);
+            let wanted: Vec<Probe> = asked.iter().map(|(probe, _)| probe.clone()).collect();
             let Some(first) = wanted.first().cloned() else {
                 return Ok(());
             };
+            let done_before = done.len();
             let left = self.budget.saturating_sub(self.begun.elapsed());
             let grace = if first.worth_waiting() {
                 GRACE
@@ -97,26 +102,49 @@ impl Driver<'_> {
                 }
             }
             done.push(first);
+            for (probe, by) in asked {
+                if done[done_before..].contains(&probe) {
+                    self.tell_asked(&probe, &by);
+                }
+            }
         }
     }
 
-    /// What the checks want and have not had, cheapest first.
-    fn wanted(&self, done: &[Probe]) -> Vec<Probe> {
-        let mut wanted: Vec<Probe> = Vec::new();
+    /// What the checks want and have not had, cheapest first, each with the codes of those that want it; none where the
+    /// user does.
+    fn wanted(&self, done: &[Probe]) -> Vec<(Probe, Vec<&'static str>)> {
+        let mut wanted: Vec<(Probe, Vec<&'static str>)> = Vec::new();
         for check in CHECKS {
             for direction in &self.options.directions {
-                wanted.extend((check.wants)(&self.evidence, *direction).filter(|probe| {
-                    let possible =
-                        self.evidence.far_kind == FarKind::Wirespeed || !probe.needs_wirespeed();
-                    possible && !done.contains(probe) && !wanted.contains(probe)
-                }));
+                let Some(probe) = (check.wants)(&self.evidence, *direction) else {
+                    continue;
+                };
+                let possible =
+                    self.evidence.far_kind == FarKind::Wirespeed || !probe.needs_wirespeed();
+                if !possible || done.contains(&probe) {
+                    continue;
+                }
+                match wanted.iter_mut().find(|(other, _)| *other == probe) {
+                    Some((_, by)) => by.push(check.code),
+                    None => wanted.push((probe, vec![check.code])),
+                }
             }
         }
         if self.options.sweep {
-            wanted.extend(self.sweeps().filter(|probe| !done.contains(probe)));
+            let sweeps = self.sweeps().filter(|probe| !done.contains(probe));
+            wanted.extend(sweeps.map(|probe| (probe, Vec::new())));
         }
-        wanted.sort_by(|one, other| one.seconds().total_cmp(&other.seconds()));
+        wanted.sort_by(|(one, _), (other, _)| one.seconds().total_cmp(&other.seconds()));
         wanted
+    }
+
+    /// Keeps in mind for which causes something was measured, where it was.
+    fn tell_asked(&mut self, probe: &Probe, by: &[&str]) {
+        let what = probe.what();
+        let missing = &self.evidence.not_measured;
+        if !by.is_empty() && missing.iter().all(|one| one.what != what) {
+            remember(&mut self.evidence.asked, probe, by);
+        }
     }
 
     /// The searches that the user asks for.
@@ -134,6 +162,17 @@ impl Driver<'_> {
                 let peak = road::road_rate(evidence, direction)?;
                 Some(Probe::Sweep { direction, peak })
             })
+    }
+
+    /// A search that the user asks for begins at what a load carried.
+    fn tell_of_no_sweep(&mut self) {
+        for direction in self.options.directions.clone() {
+            if road::road_rate(&self.evidence, direction).is_none() {
+                let peak = 0.0;
+                let what = Probe::Sweep { direction, peak }.what();
+                self.not_measured(&what, "no load carried anything that way".to_owned());
+            }
+        }
     }
 
     fn sweep(
@@ -262,5 +301,47 @@ impl Driver<'_> {
                 .map(|(_, sample)| sample)
                 .collect(),
         }))
+    }
+}
+
+/// One entry per kind of measurement and direction, whatever its figures.
+fn remember(all: &mut Vec<Asked>, probe: &Probe, by: &[&str]) {
+    let what = probe.what();
+    let at = all
+        .iter()
+        .position(|one| one.what == what)
+        .unwrap_or_else(|| {
+            all.push(Asked {
+                what,
+                direction: probe.direction(),
+                by: Vec::new(),
+            });
+            all.len() - 1
+        });
+    for code in by {
+        if !all[at].by.iter().any(|other| other == code) {
+            all[at].by.push((*code).to_owned());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_measurement_is_told_once_with_all_who_asked() {
+        let mut all = Vec::new();
+        let of = |rate| Probe::Sequence(Datagrams::at_rate(Direction::Upload, rate, 2.0));
+        remember(&mut all, &of(50e6), &["udp-shaped"]);
+        remember(&mut all, &of(30e6), &["udp-shaped", "path-loss"]);
+        let several = Probe::Several {
+            direction: Direction::Download,
+        };
+        remember(&mut all, &several, &["bufferbloat"]);
+        assert_eq!(all.len(), 2);
+        assert_eq!(all[0].what, "numbered datagrams outside the tunnel, upload");
+        assert_eq!(all[0].by, ["udp-shaped", "path-loss"]);
+        assert_eq!(all[1].direction, Direction::Download);
     }
 }

@@ -1,13 +1,13 @@
 use std::collections::BTreeSet;
 
-use wirespeed_facts::Link;
+use wirespeed_facts::{Known, Link};
 use wirespeed_measure::{Direction, Via};
 
 use super::{UNEXPLAINED, judge, set_consequences};
 use crate::testing::{
     codes, each_sample, healthy, nothing, only_finding, path_mtu, set_ratio, watched,
 };
-use crate::{Severity, Verdict};
+use crate::{Asked, Evidence, IdleReturn, Severity, Verdict};
 
 #[test]
 fn a_good_tunnel_is_healthy() {
@@ -80,6 +80,59 @@ fn a_tunnel_that_was_never_compared_is_not_healthy() {
     );
 }
 
+#[test]
+fn each_direction_is_unexplained_by_itself() {
+    let mut evidence = healthy();
+    set_ratio(&mut evidence, Direction::Upload, 0.7);
+    set_ratio(&mut evidence, Direction::Download, 0.2);
+    let found = judge(&evidence).findings;
+    let told: Vec<_> = found
+        .iter()
+        .map(|one| (one.direction, one.host.as_str(), one.severity))
+        .collect();
+    assert_eq!(
+        told,
+        [
+            (Some(Direction::Download), "server", Severity::Critical),
+            (Some(Direction::Upload), "client", Severity::Warning)
+        ]
+    );
+    assert!(found[0].because.contains("80 %") && found[1].because.contains("30 %"));
+    // A cause in one direction says nothing of the other, and one of idle tunnels nothing of loads.
+    evidence.path_mtu[0] = path_mtu(Direction::Upload, 1400);
+    assert_eq!(
+        codes_of(&evidence),
+        [UNEXPLAINED, "mtu-exceeds-path"],
+        "{:?}",
+        judge(&evidence).findings
+    );
+    let mut evidence = healthy();
+    set_ratio(&mut evidence, Direction::Download, 0.7);
+    evidence.idle_return = Known::Value(IdleReturn {
+        far_first: (0, 3),
+        here_then: (3, 3),
+        far_after: (3, 3),
+        translated_to: Some("203.0.113.7:4000".to_owned()),
+    });
+    let codes = codes_of(&evidence);
+    assert!(codes.contains(&"nat-timeout".to_owned()), "{codes:?}");
+    assert!(codes.contains(&UNEXPLAINED.to_owned()), "{codes:?}");
+}
+
+#[test]
+fn what_was_looked_for_and_not_found_is_said() {
+    let mut evidence = healthy();
+    set_ratio(&mut evidence, Direction::Upload, 0.7);
+    evidence.asked = vec![Asked {
+        what: "numbered datagrams outside the tunnel, upload".to_owned(),
+        direction: Direction::Upload,
+        by: vec!["udp-shaped".to_owned()],
+    }];
+    let finding = only_finding(&evidence, UNEXPLAINED);
+    let said = finding.evidence.last().unwrap();
+    assert_eq!(said.after, "no sign of udp-shaped");
+}
+
 /// A tunnel in a tunnel, on a road that is silent about what it drops: the first explains the second, and that the third.
 #[test]
 fn consequences_hang_below_what_nothing_explains() {
@@ -139,6 +192,13 @@ fn information_hides_no_warning() {
     set_consequences(&healthy(), &mut found);
     assert_eq!(found[1].1.consequence_of.as_deref(), Some("cloud-limit"));
     assert_eq!(found[1].1.severity, Severity::Warning);
+}
+
+fn codes_of(evidence: &Evidence) -> Vec<String> {
+    codes(&judge(evidence))
+        .into_iter()
+        .map(str::to_owned)
+        .collect()
 }
 
 #[test]
