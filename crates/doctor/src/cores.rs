@@ -27,6 +27,8 @@ pub(crate) struct Cores {
     pub(crate) each: Vec<f64>,
     /// Softirq share of each core.
     pub(crate) softirq: Vec<f64>,
+    /// What the kernel itself used (system, interrupts, softirqs), mean over the cores.
+    pub(crate) kernel: f64,
     /// Taken by the hypervisor, mean over the cores.
     pub(crate) steal: f64,
 }
@@ -62,6 +64,11 @@ pub(crate) fn of(evidence: &Evidence, end: End, direction: Direction) -> Option<
         },
         each,
         softirq,
+        kernel: median(
+            samples
+                .iter()
+                .map(|cores| mean(cores.iter().map(kernel_share))),
+        )?,
         steal: median(
             samples
                 .iter()
@@ -196,6 +203,10 @@ fn describe(program: &str, pid: &str) -> String {
 
 fn softirq_share(core: &CoreTime) -> f64 {
     share(core, core.softirq)
+}
+
+fn kernel_share(core: &CoreTime) -> f64 {
+    share(core, core.system + core.irq + core.softirq)
 }
 
 fn steal_share(core: &CoreTime) -> f64 {

@@ -260,7 +260,7 @@ mod tests {
     use wirespeed_measure::{Direction, Via};
 
     use crate::testing::{
-        at, core, each_sample, healthy, nothing, only_finding, set_ratio, tunnel_of,
+        at, core, each_sample, healthy, kernels_core, nothing, only_finding, set_ratio, tunnel_of,
     };
     use crate::{End, Evidence, Finding, Remedy};
 
@@ -355,7 +355,7 @@ mod tests {
 
     #[test]
     fn the_kernels_tunnel_and_our_own_are_not_replaced() {
-        let mut evidence = busy(&[core(0.99); 4]);
+        let mut evidence = busy(&[kernels_core(0.99); 4]);
         tunnel_of(&mut evidence, End::Far).implementation = Implementation::Kernel;
         assert!(titled(&only_finding(&evidence, "cpu-saturated"), "Last resort").is_none());
         let mut evidence = busy(&[core(0.99); 4]);

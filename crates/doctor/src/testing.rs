@@ -287,6 +287,15 @@ pub(crate) fn core(busy: f64) -> CoreTime {
     }
 }
 
+/// A core busy for this share in the kernel alone, a tenth of it in softirq.
+pub(crate) fn kernels_core(busy: f64) -> CoreTime {
+    CoreTime {
+        user: 0.0,
+        system: busy * 0.9,
+        ..core(busy)
+    }
+}
+
 /// Changes every tunnel sample of a direction.
 pub(crate) fn each_sample(
     evidence: &mut Evidence,

@@ -25,7 +25,8 @@ const NEARLY_SATURATED: f64 = 0.8;
 const SATURATED_BY_MANY: f64 = 0.93;
 /// Cores that a daemon gets in any case where it wants more, with six others to each core.
 const FAIR_SHARE: f64 = 0.15;
-/// Share of softirqs, mean over the cores, from which the kernel's work for packets may be what fills them.
+/// Share of softirqs, mean over the cores, from which the kernel's work for packets may be what fills them. For the kernel's
+/// WireGuard, which encrypts in threads of its own, all that the kernel used counts.
 const KERNELS_WORK: f64 = 0.2;
 /// A tunnel that carries this share of bare for sure is not held back.
 pub(super) const HEALTHY_RATIO: f64 = 0.9;
@@ -162,7 +163,7 @@ fn saturated(evidence: &Evidence, end: End, direction: Direction) -> Option<Core
     };
     let busy = cores.mean >= SATURATED || (cores.mean >= NEARLY_SATURATED && filled());
     let hit = busy
-        && (wants_more(evidence, end, direction) || kernels_work(&cores))
+        && (wants_more(evidence, end, direction, &cores) || kernels_work(&cores))
         && held_back(evidence, direction)
         && !super::one_core_bound::fits(evidence, end, direction);
     hit.then_some(cores)
@@ -173,12 +174,15 @@ fn kernels_work(cores: &Cores) -> bool {
     sum >= KERNELS_WORK * cores.softirq.len() as f64
 }
 
-/// Does a daemon of the tunnel on this machine use as much processor time as one that is short of it would get? Otherwise
-/// others fill the processor, and the tunnel waits for something else. What is not known counts as yes.
-fn wants_more(evidence: &Evidence, end: End, direction: Direction) -> bool {
-    daemons(evidence, end)
-        .into_iter()
-        .any(|end| used_by_daemon(evidence, end, direction).is_none_or(|cores| cores >= FAIR_SHARE))
+/// Does a tunnel on this machine, by its daemon or in the kernel, use as much processor time as one that is short of it would
+/// get? Otherwise others fill the processor, and the tunnel waits for something else. What is not known counts as yes.
+fn wants_more(evidence: &Evidence, end: End, direction: Direction, cores: &Cores) -> bool {
+    daemons(evidence, end).into_iter().any(|end| {
+        match evidence.tunnel(end).map(|tunnel| &tunnel.implementation) {
+            Some(Implementation::Kernel) => cores.kernel >= KERNELS_WORK,
+            _ => used_by_daemon(evidence, end, direction).is_none_or(|cores| cores >= FAIR_SHARE),
+        }
+    })
 }
 
 /// Cores that the daemon of an end used during the loads, at most; `None` where that is not known or there is no daemon.
@@ -295,149 +299,4 @@ fn less_work(evidence: &Evidence, end: End) -> Remedy {
 }
 
 #[cfg(test)]
-mod tests {
-    use wirespeed_facts::{Implementation, Known, ProcessTime};
-    use wirespeed_measure::{Direction, Via};
-
-    use super::CODE;
-    use crate::testing::{
-        at, core, each_sample, facts_of, forget_far, healthy, not_checked, nothing, only_finding,
-        sample, set_ratio, tunnel_of,
-    };
-    use crate::{End, Evidence, judge};
-
-    fn busy(share: f64, ratio: f64) -> Evidence {
-        let mut evidence = healthy();
-        set_ratio(&mut evidence, Direction::Upload, ratio);
-        each_sample(&mut evidence, Direction::Upload, Via::Tunnel, |sample| {
-            at(sample, End::Far).cores = vec![core(share); 4];
-        });
-        evidence
-    }
-
-    #[test]
-    fn nine_tenths_busy_and_slower_than_bare_is_found() {
-        nothing(&busy(0.89, 0.85));
-        nothing(&busy(0.99, 0.90));
-        let finding = only_finding(&busy(0.91, 0.85), CODE);
-        assert_eq!(
-            (finding.host.as_str(), finding.direction),
-            ("server", Some(Direction::Upload))
-        );
-        assert!(finding.because.contains("wireguard-go"));
-    }
-
-    #[test]
-    fn a_daemon_that_hardly_works_is_not_short_of_a_processor_that_others_fill() {
-        let with = |daemons: f64| {
-            let mut evidence = busy(0.99, 0.5);
-            for end in [End::Here, End::Far] {
-                tunnel_of(&mut evidence, end).implementation = Implementation::Userspace {
-                    pid: Some(7),
-                    program: Some("wireguard-go".to_owned()),
-                    cpus_allowed: None,
-                };
-            }
-            each_sample(&mut evidence, Direction::Upload, Via::Tunnel, |sample| {
-                let moved = at(sample, End::Far);
-                let used = |program: &str, cores: f64| ProcessTime {
-                    program: program.to_owned(),
-                    cpu: cores * moved.seconds,
-                };
-                moved.processes = [
-                    ("7", used("wireguard-go", daemons)),
-                    ("8", used("rustc", 3.5)),
-                ]
-                .map(|(pid, used)| (pid.to_owned(), used))
-                .into();
-            });
-            judge(&evidence)
-                .findings
-                .iter()
-                .any(|finding| finding.code == CODE)
-        };
-        assert!(!with(0.1));
-        assert!(with(0.2));
-    }
-
-    #[test]
-    fn many_connections_fill_the_gaps_that_one_leaves() {
-        let mut evidence = busy(0.86, 0.5);
-        let with_soak = |evidence: &mut Evidence, share: f64| {
-            let mut soak = sample(Via::Tunnel, Direction::Upload, 90e6);
-            at(&mut soak, End::Far).cores = vec![core(share); 4];
-            evidence.soaks = vec![soak];
-        };
-        with_soak(&mut evidence, 0.92);
-        assert!(
-            judge(&evidence)
-                .findings
-                .iter()
-                .all(|finding| finding.code != CODE)
-        );
-        with_soak(&mut evidence, 0.94);
-        only_finding(&evidence, CODE);
-        let mut idle = busy(0.79, 0.5);
-        with_soak(&mut idle, 0.99);
-        assert!(
-            judge(&idle)
-                .findings
-                .iter()
-                .all(|finding| finding.code != CODE)
-        );
-    }
-
-    #[test]
-    fn two_namespaces_of_one_kernel_are_one_machine() {
-        let mut evidence = busy(0.99, 0.6);
-        each_sample(&mut evidence, Direction::Upload, Via::Tunnel, |sample| {
-            at(sample, End::Here).cores = vec![core(0.99); 4];
-        });
-        facts_of(&mut evidence, End::Far).host.boot_id = Known::Value("boot-of-client".to_owned());
-        assert!(only_finding(&evidence, CODE).host.contains("one machine"));
-    }
-
-    #[test]
-    fn most_of_it_is_more_than_half() {
-        let because = |cpu: f64| {
-            let mut evidence = healthy();
-            set_ratio(&mut evidence, Direction::Upload, 0.5);
-            each_sample(&mut evidence, Direction::Upload, Via::Tunnel, |sample| {
-                let delta = at(sample, End::Here);
-                delta.cores = vec![core(0.95); 4];
-                delta.processes.get_mut("100").unwrap().cpu = cpu;
-            });
-            only_finding(&evidence, CODE).because
-        };
-        // Of two seconds each.
-        assert!(because(1.0).contains("wireguard-go (pid 100) with 0.5 of 4 cores"));
-        assert!(because(4.0).contains("most of it wireguard-go"));
-    }
-
-    #[test]
-    fn the_load_generator_is_named_as_such() {
-        let mut evidence = busy(0.99, 0.6);
-        each_sample(&mut evidence, Direction::Upload, Via::Tunnel, |sample| {
-            at(sample, End::Far).processes.insert(
-                "200".to_owned(),
-                ProcessTime {
-                    program: "iperf3".to_owned(),
-                    cpu: 2.0,
-                },
-            );
-        });
-        assert!(
-            only_finding(&evidence, CODE)
-                .because
-                .contains("load generator")
-        );
-    }
-
-    #[test]
-    fn a_far_end_that_cannot_be_read_is_said_to_be_unknown() {
-        let mut evidence = busy(0.99, 0.85);
-        forget_far(&mut evidence);
-        nothing(&evidence);
-        assert!(not_checked(&evidence, CODE));
-    }
-}
+mod tests;

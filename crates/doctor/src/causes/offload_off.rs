@@ -192,8 +192,8 @@ mod tests {
 
     use super::CODE;
     use crate::testing::{
-        at, codes, core, each_sample, facts_of, healthy, nothing, only_finding, set_ratio,
-        tunnel_of,
+        at, codes, core, each_sample, facts_of, healthy, kernels_core, nothing, only_finding,
+        set_ratio, tunnel_of,
     };
     use crate::{End, Evidence, Severity, judge};
 
@@ -263,6 +263,9 @@ mod tests {
         );
         let mut kernels = with("wg0", None, "tx-tcp-segmentation", 0.95);
         tunnel_of(&mut kernels, End::Here).implementation = Implementation::Kernel;
+        each_sample(&mut kernels, Direction::Upload, Via::Tunnel, |sample| {
+            at(sample, End::Here).cores = vec![kernels_core(0.95); 4];
+        });
         assert_eq!(severity(&kernels), Some(Severity::Warning));
         // The kernel's tunnel sends its packets one by one.
         let mut kernels = with("eth0", None, "rx-gro", 0.95);
