@@ -96,6 +96,11 @@ pub(crate) fn with_many_streams(
     during(soak, end).map(|cores| mean(cores.iter().map(CoreTime::busy_share)))
 }
 
+/// The busiest core of an end while a load ran.
+pub(crate) fn busiest_in(sample: &Sample, end: End) -> Option<f64> {
+    during(sample, end).map(|cores| busiest(&cores).1)
+}
+
 /// The cores of an end while the load ran. The counters are read a little before and after it, when nothing is sent: on a
 /// load of a second that is one part in twenty, and idle.
 fn during(sample: &Sample, end: End) -> Option<Vec<CoreTime>> {

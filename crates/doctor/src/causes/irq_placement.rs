@@ -4,10 +4,10 @@
 //! them between the samples, and the tunnel is fast with one core and slow with another. Known from the interrupts' counts
 //! per core (`/sys/kernel/irq/*/per_cpu_count`, as `/proc/interrupts`) during the loads.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::json;
-use wirespeed_measure::Via;
+use wirespeed_measure::{Direction, Via};
 use wirespeed_settings::Setting;
 
 use super::cpu_saturated::held_back;
@@ -32,6 +32,8 @@ const FEWEST: u64 = 1000;
 const ALL: f64 = 0.9;
 /// Share of the card's interrupts from which a queue's is in use.
 const IN_USE: f64 = 0.1;
+/// Share from which the busiest core may be what made a load slow.
+const BUSY: f64 = 0.8;
 /// A core with this share had most of a sample's.
 const MOST: f64 = 0.6;
 /// Samples with the faster core are at least so many times as fast as all with the slower.
@@ -84,7 +86,7 @@ fn crowded(evidence: &Evidence, end: End, card: &Card<'_>) -> Option<Found> {
         let full = cores.each.get(core).copied()? >= cores.busiest;
         let fits = all >= FEWEST
             && share >= ALL
-            && queues.len() >= 2
+            && queues.count >= 2
             && full
             && one_core_bound::fits(evidence, end, direction)
             && held_back(evidence, direction);
@@ -105,23 +107,97 @@ fn crowded(evidence: &Evidence, end: End, card: &Card<'_>) -> Option<Found> {
                     "{} of the interrupts of {}, from {} queues, go to core {number}, which is {} busy while the others have room.",
                     percent(share),
                     card.name,
-                    queues.len(),
+                    queues.count,
                     percent(cores.busiest)
                 ),
-                remedies: spread(evidence, end, card, &queues).into_iter().collect(),
+                remedies: spread(evidence, end, card, &queues.interrupts)
+                    .into_iter()
+                    .collect(),
                 refused: vec![whatever_irqbalance_does(evidence, end)],
             })
         })?
     })
 }
 
-/// Interrupts of the card that came often.
-fn in_use(card: &Card<'_>, period: &Period<'_>, all: u64) -> Vec<u32> {
-    card.each_interrupt(&period.readings)
+/// Queues of a card that are in use.
+struct Queues {
+    /// Those that receive, or those that send, whichever are more.
+    count: usize,
+    /// Their interrupts, those of one queue together.
+    interrupts: Vec<Vec<u32>>,
+}
+
+/// Queues whose interrupts came often. One may have an interrupt for what comes and another for what leaves
+/// (`virtio0-input.0` and `virtio0-output.0`, `eth0-rx-0` and `eth0-tx-0`), or one for both (`eth0-TxRx-0`).
+fn in_use(card: &Card<'_>, period: &Period<'_>, all: u64) -> Queues {
+    let mut by_queue: BTreeMap<String, Vec<u32>> = BTreeMap::new();
+    let (mut receive, mut send) = (BTreeSet::new(), BTreeSet::new());
+    let often: Vec<u32> = card
+        .each_interrupt(&period.readings)
         .into_iter()
         .filter(|(_, counts)| sum(counts.iter().copied()) as f64 >= IN_USE * all as f64)
         .map(|(number, _)| number)
-        .collect()
+        .collect();
+    for interrupt in card.detail.interrupts.value().into_iter().flatten() {
+        if !often.contains(&interrupt.number) {
+            continue;
+        }
+        // The card's own name may have such letters, too.
+        let name = interrupt.name.replacen(card.name, "", 1).to_lowercase();
+        let one_way = |words: [&str; 2]| words.iter().any(|word| name.contains(word));
+        let (receives, sends) = (one_way(["input", "rx"]), one_way(["output", "tx"]));
+        let queue = ["input", "output", "rx", "tx"]
+            .iter()
+            .fold(name.clone(), |name, word| name.replace(word, ""));
+        if receives || !sends {
+            receive.insert(queue.clone());
+        }
+        if sends || !receives {
+            send.insert(queue.clone());
+        }
+        by_queue.entry(queue).or_default().push(interrupt.number);
+    }
+    Queues {
+        count: receive.len().max(send.len()),
+        interrupts: by_queue.into_values().collect(),
+    }
+}
+
+/// Rates of the loads of a side by the core that got most of the interrupts, with how busy the busiest core was.
+fn by_core(
+    evidence: &Evidence,
+    end: End,
+    card: &Card<'_>,
+    direction: Direction,
+    via: Via,
+) -> BTreeMap<usize, Vec<Load>> {
+    let mut loads: BTreeMap<usize, Vec<Load>> = BTreeMap::new();
+    for sample in evidence.samples(direction, via) {
+        let Some(reading) = moved(sample, end) else {
+            continue;
+        };
+        if let Some(by_core) = card.interrupts_by_core(&[reading])
+            && sum(by_core.iter().copied()) >= FEWEST
+            && let Some((core, share)) = largest(&by_core)
+            && share >= MOST
+            && sample.rate.is_finite()
+        {
+            loads.entry(core).or_default().push(Load {
+                rate: sample.rate,
+                cores: by_core.len(),
+                busiest: cores::busiest_in(sample, end),
+            });
+        }
+    }
+    loads
+}
+
+/// A load whose interrupts went to one core.
+struct Load {
+    rate: f64,
+    /// Cores that interrupts are counted for.
+    cores: usize,
+    busiest: Option<f64>,
 }
 
 /// Moved from one core to another between the samples, and the rate with them.
@@ -131,32 +207,27 @@ fn wandering(evidence: &Evidence, end: End, card: &Card<'_>) -> Option<Found> {
         return None;
     }
     crate::view::DIRECTIONS.into_iter().find_map(|direction| {
-        let mut rates: BTreeMap<usize, Vec<f64>> = BTreeMap::new();
-        let mut count = 0;
-        for sample in evidence.samples(direction, Via::Tunnel) {
-            let Some(reading) = moved(sample, end) else {
-                continue;
-            };
-            if let Some(by_core) = card.interrupts_by_core(&[reading])
-                && sum(by_core.iter().copied()) >= FEWEST
-                && let Some((core, share)) = largest(&by_core)
-                && share >= MOST
-                && sample.rate.is_finite()
-            {
-                count = by_core.len();
-                rates.entry(core).or_default().push(sample.rate);
-            }
+        let mut loads = by_core(evidence, end, card, direction, Via::Tunnel);
+        loads.retain(|_, loads| loads.len() >= FEW);
+        let (slow, fast) = apart(&loads)?;
+        let rate = |loads: &[Load]| median(loads.iter().map(|load| load.rate));
+        let (slow_rate, fast_rate) = (rate(&loads[&slow])?, rate(&loads[&fast])?);
+        let with_time_to_spare = median(loads[&slow].iter().filter_map(|load| load.busiest))
+            .is_none_or(|busiest| busiest < BUSY);
+        // The road itself was faster while the interrupts went to the one core.
+        let bare = by_core(evidence, end, card, direction, Via::Bare);
+        let bare_rate = |core| bare.get(&core).and_then(|loads| rate(loads));
+        let by_itself = bare_rate(slow)
+            .zip(bare_rate(fast))
+            .is_some_and(|(slow, fast)| fast_rate * slow < FASTER * slow_rate * fast);
+        if with_time_to_spare || by_itself {
+            return None;
         }
-        rates.retain(|_, rates| rates.len() >= FEW);
-        let (slow, fast) = apart(&rates)?;
+        let count = loads[&slow].iter().map(|load| load.cores).max()?;
         let numbers = core_numbers(facts, count);
         let (slow_core, fast_core) = (*numbers.get(slow)?, *numbers.get(fast)?);
-        let (slow, fast) = (&rates[&slow], &rates[&fast]);
+        let (slow, fast) = (&loads[&slow], &loads[&fast]);
         let certain = slow.len() >= ENOUGH && fast.len() >= ENOUGH;
-        let (slow_rate, fast_rate) = (
-            median(slow.iter().copied())?,
-            median(fast.iter().copied())?,
-        );
         let mut lines = vec![line(
             format!(
                 "TCP goodput through the tunnel, {}, with the interrupts on core {slow_core} ({} samples) and on core {fast_core} ({} samples)",
@@ -188,13 +259,14 @@ fn wandering(evidence: &Evidence, end: End, card: &Card<'_>) -> Option<Found> {
 }
 
 /// Two cores, the slower first: every sample with the one is slower by far than any with the other.
-fn apart(rates: &BTreeMap<usize, Vec<f64>>) -> Option<(usize, usize)> {
-    let lowest = |rates: &[f64]| rates.iter().copied().fold(f64::INFINITY, f64::min);
-    let highest = |rates: &[f64]| rates.iter().copied().fold(0.0, f64::max);
-    let fast = rates
+fn apart(loads: &BTreeMap<usize, Vec<Load>>) -> Option<(usize, usize)> {
+    let rates = |loads: &[Load]| loads.iter().map(|load| load.rate).collect::<Vec<f64>>();
+    let lowest = |loads: &[Load]| rates(loads).into_iter().fold(f64::INFINITY, f64::min);
+    let highest = |loads: &[Load]| rates(loads).into_iter().fold(0.0, f64::max);
+    let fast = loads
         .iter()
         .max_by(|a, b| lowest(a.1).total_cmp(&lowest(b.1)))?;
-    rates
+    loads
         .iter()
         .find(|(core, slow)| {
             *core != fast.0 && lowest(fast.1) >= FASTER * highest(slow) && highest(slow) > 0.0
@@ -280,7 +352,7 @@ pub(super) fn moving(
     Some(remedy)
 }
 
-fn spread(evidence: &Evidence, end: End, card: &Card<'_>, queues: &[u32]) -> Option<Remedy> {
+fn spread(evidence: &Evidence, end: End, card: &Card<'_>, queues: &[Vec<u32>]) -> Option<Remedy> {
     let facts = evidence.facts(end)?;
     let node = card.detail.numa_node.value().copied().flatten();
     let near = facts
@@ -299,7 +371,7 @@ fn spread(evidence: &Evidence, end: End, card: &Card<'_>, queues: &[u32]) -> Opt
     let wanted: Vec<(u32, String)> = queues
         .iter()
         .zip(cores.iter().cycle())
-        .map(|(queue, core)| (*queue, core.to_string()))
+        .flat_map(|(queue, core)| queue.iter().map(|number| (*number, core.to_string())))
         .collect();
     moving(
         evidence,
@@ -342,121 +414,4 @@ fn whatever_irqbalance_does(evidence: &Evidence, end: End) -> Refusal {
 }
 
 #[cfg(test)]
-mod tests {
-    use wirespeed_facts::{Interrupt, Known, Link, LinkDetail};
-    use wirespeed_measure::{Direction, Via};
-
-    use super::CODE;
-    use crate::testing::{
-        at, codes, core, each_sample, facts_of, healthy, nothing, only_finding, set_ratio,
-    };
-    use crate::{End, Evidence, Severity, judge};
-
-    /// A client with a card of two queues.
-    fn with_card() -> Evidence {
-        let mut evidence = healthy();
-        let interrupt = |number| Interrupt {
-            number,
-            name: format!("eth0-TxRx-{number}"),
-            allowed: vec![0, 1, 2, 3],
-            ..Interrupt::default()
-        };
-        let facts = facts_of(&mut evidence, End::Here);
-        facts.links.push(Link {
-            name: "eth0".to_owned(),
-            detail: Known::Value(LinkDetail {
-                interrupts: Known::Value(vec![interrupt(41), interrupt(42)]),
-                ..LinkDetail::default()
-            }),
-            ..Link::default()
-        });
-        facts.outer_links = vec!["eth0".to_owned()];
-        facts.hardware.irqbalance = Known::Value(true);
-        evidence
-    }
-
-    fn crowded(second: [u64; 4], busy: f64) -> Evidence {
-        let mut evidence = with_card();
-        set_ratio(&mut evidence, Direction::Download, 0.6);
-        each_sample(&mut evidence, Direction::Download, Via::Tunnel, |sample| {
-            let delta = at(sample, End::Here);
-            delta.cores = vec![core(0.3), core(busy), core(0.3), core(0.3)];
-            delta.interrupts = [
-                ("41".to_owned(), vec![0, 5000, 0, 0]),
-                ("42".to_owned(), second.to_vec()),
-            ]
-            .into();
-        });
-        evidence
-    }
-
-    #[test]
-    fn two_queues_on_one_full_core_are_spread() {
-        let diagnosis = judge(&crowded([0, 4000, 0, 0], 0.97));
-        assert_eq!(codes(&diagnosis), [CODE]);
-        assert_eq!(diagnosis.findings[1].code, "one-core-bound");
-        let finding = &diagnosis.findings[0];
-        assert!(finding.because.contains("2 queues, go to core 1"));
-        let remedy = &finding.remedies[0];
-        assert_eq!(remedy.changes.len(), 2);
-        assert_eq!(
-            remedy.commands[1],
-            "echo 1 > /proc/irq/42/smp_affinity_list  # on client"
-        );
-        assert!(remedy.undo.contains("echo 0-3 > /proc/irq/41"));
-        assert!(remedy.persistence.contains("--banirq=41 --banirq=42"));
-    }
-
-    #[test]
-    fn one_queue_or_two_cores_or_a_core_with_room_are_no_crowd() {
-        only_finding(&crowded([0, 0, 0, 0], 0.97), "one-core-bound");
-        only_finding(&crowded([4000, 0, 0, 0], 0.97), "one-core-bound");
-        only_finding(&crowded([0, 4000, 0, 0], 0.8), "unexplained");
-    }
-
-    /// Samples in turn on two cores, with these rates.
-    fn wandering(rates: [f64; 2], cores: [usize; 5]) -> Evidence {
-        let mut evidence = with_card();
-        let mut turn = cores.iter();
-        for sample in &mut evidence.comparisons[1].samples {
-            if sample.load.via == Via::Tunnel {
-                let on = *turn.next().unwrap();
-                sample.rate = rates[on];
-                let mut counts = vec![0; 4];
-                counts[on] = 5000;
-                at(sample, End::Here).interrupts = [("41".to_owned(), counts)].into();
-            }
-        }
-        evidence
-    }
-
-    #[test]
-    fn a_rate_that_follows_the_interrupts_is_found() {
-        nothing(&wandering([80e6, 96e6], [0, 1, 0, 1, 0]));
-        nothing(&wandering([50e6, 96e6], [0, 1, 1, 1, 1]));
-        let finding = only_finding(&wandering([50e6, 96e6], [0, 1, 0, 1, 0]), CODE);
-        assert_eq!(finding.severity, Severity::Info);
-        assert!(
-            finding
-                .because
-                .contains("core 0 than in any with them on core 1")
-        );
-        assert_eq!(finding.remedies[0].changes[0].value, "1");
-        let mut still = wandering([50e6, 96e6], [0, 1, 0, 1, 0]);
-        facts_of(&mut still, End::Here).hardware.irqbalance = Known::Value(false);
-        nothing(&still);
-    }
-
-    #[test]
-    fn three_samples_on_each_side_make_a_warning() {
-        let mut evidence = wandering([50e6, 96e6], [0, 1, 0, 1, 0]);
-        let again = evidence.comparisons[1]
-            .samples
-            .iter()
-            .rfind(|sample| sample.rate > 90e6 && sample.load.via == Via::Tunnel)
-            .unwrap()
-            .clone();
-        evidence.comparisons[1].samples.push(again);
-        assert_eq!(only_finding(&evidence, CODE).severity, Severity::Warning);
-    }
-}
+mod tests;
