@@ -17,6 +17,10 @@ pub(super) const CODE: &str = "allowed-ips-overlap";
 
 pub(super) const CHECK: Check = Check::new(CODE, "A peer's addresses belong to another peer", run);
 
+/// Peers that are told one by one.
+const MOST_TOLD: usize = 8;
+/// Addresses of an interface that are looked at.
+const MOST_ADDRESSES: usize = 64;
 /// What wirespeed-device calls a packet from outside its peer's allowed IPs.
 const SOURCE_NOT_ALLOWED: &str = "source-not-allowed";
 
@@ -35,51 +39,33 @@ fn run(evidence: &Evidence) -> Outcome {
                 evidence.interface_at(end)
             )),
             Known::Value(peers) => {
-                outcome.found.extend(
-                    peers
-                        .iter()
-                        .filter_map(|peer| robbed(evidence, end, tunnel, peers, peer)),
-                );
+                if peers.len() > 1 && evidence.tunnel(other(end)).is_none() {
+                    outcome.not_known.push(format!(
+                        "which address {} has inside the tunnel is not known, so only peers without any prefix can be told",
+                        evidence.name(other(end))
+                    ));
+                }
+                outcome.found.extend(robbed(evidence, end, tunnel, peers));
+                outcome
+                    .found
+                    .extend(without_any(evidence, end, tunnel, peers));
             }
         }
     }
     outcome
 }
 
-/// A peer without any prefix, or whose own tunnel address another peer holds.
-fn robbed(
-    evidence: &Evidence,
-    end: End,
-    tunnel: &Tunnel,
-    peers: &[Peer],
-    peer: &Peer,
-) -> Option<Found> {
-    let is_the_other_end = evidence
-        .peer_at(end)
-        .is_some_and(|other| other.public_key == peer.public_key);
-    let address = if is_the_other_end {
-        inner_address(evidence, other(end))
-    } else {
-        None
-    };
-    let holder = address.and_then(|address| holder(peers, address));
-    let misplaced = holder.is_some_and(|holder| holder.public_key != peer.public_key);
-    if !(peer.allowed_ips.is_empty() || misplaced) {
+/// The other end without any prefix, or whose tunnel address another peer holds.
+fn robbed(evidence: &Evidence, end: End, tunnel: &Tunnel, peers: &[Peer]) -> Option<Found> {
+    let peer = evidence.peer_at(end)?;
+    let addresses = inner_addresses(evidence, other(end));
+    let taken = taken(peers, peer, &addresses);
+    if !(peer.allowed_ips.is_empty() || taken.is_some()) {
         return None;
     }
     let place = evidence.interface_at(end);
-    let mut lines = vec![line(
-        format!("allowed IPs of peer {}", short(peer)),
-        &place,
-        (),
-        if peer.allowed_ips.is_empty() {
-            "none".to_owned()
-        } else {
-            peer.allowed_ips.join(", ")
-        },
-        "",
-    )];
-    if let (Some(address), Some(holder)) = (address, holder.filter(|_| misplaced)) {
+    let mut lines = vec![allowed_ips(&place, peer)];
+    if let Some((address, holder)) = taken {
         lines.push(line(
             format!(
                 "peer that holds {address}, the address of {}",
@@ -91,44 +77,23 @@ fn robbed(
             "",
         ));
     }
-    lines.extend(
-        peers
-            .iter()
-            .filter(|other| other.public_key != peer.public_key && !other.allowed_ips.is_empty())
-            .take(5)
-            .map(|other| {
-                line(
-                    format!("allowed IPs of peer {}", short(other)),
-                    &place,
-                    (),
-                    other.allowed_ips.join(", "),
-                    "",
-                )
-            }),
-    );
+    lines.extend(others(&place, peers, peer));
     lines.extend(frame_errors(evidence, end, tunnel));
     lines.extend(not_allowed(evidence, end));
-    let nothing_passes = evidence
-        .idle_rtt_tunnel
-        .value()
-        .is_some_and(|rtt| rtt.received == 0 && rtt.sent > 0);
-    let cuts_us_off = is_the_other_end || (nothing_passes && !knows_the_other_end(evidence, end));
-    let gets = match holder.filter(|_| misplaced) {
-        Some(holder) => format!("packets for it go to peer {}", short(holder)),
+    // With an address left to it, something passes.
+    let cut_off = !addresses.iter().any(|address| holds(peers, peer, *address));
+    let gets = match taken {
+        Some((_, holder)) => format!("packets for it go to peer {}", short(holder)),
         None => "nothing can be sent to it, and what it sends is dropped".to_owned(),
     };
     Some(Found {
-        severity: if cuts_us_off {
+        severity: if cut_off {
             Severity::Critical
         } else {
             Severity::Warning
         },
-        confidence: if is_the_other_end || nothing_passes {
-            0.95
-        } else {
-            0.8
-        },
-        effect: if cuts_us_off { 1.0 } else { 0.3 },
+        confidence: if cut_off { 0.95 } else { 0.8 },
+        effect: if cut_off { 1.0 } else { 0.3 },
         host: evidence.name(end).to_owned(),
         direction: None,
         evidence: lines,
@@ -136,9 +101,112 @@ fn robbed(
             "A prefix belongs to one peer only, and peer {} on {place} was left without its own: {gets}.",
             short(peer)
         ),
-        remedies: vec![own_prefix(evidence, end, tunnel, peer, address)],
+        remedies: vec![own_prefix(
+            evidence,
+            end,
+            tunnel,
+            peers,
+            &[peer],
+            taken
+                .map(|(address, _)| address)
+                .or(addresses.first().copied()),
+        )],
         refused: Vec::new(),
     })
+}
+
+/// The address of the other end that another peer holds. An end may have further addresses that its peer need not hold
+/// (a router's own, another network's): while it holds one, another of that kind was taken from it only where none of the
+/// same family is left and somebody holds that very address.
+fn taken<'a>(peers: &'a [Peer], peer: &Peer, addresses: &[IpAddr]) -> Option<(IpAddr, &'a Peer)> {
+    let held: Vec<IpAddr> = addresses
+        .iter()
+        .copied()
+        .filter(|address| holds(peers, peer, *address))
+        .collect();
+    addresses.iter().find_map(|address| {
+        let (length, holder) = holder(peers, *address)?;
+        let by_itself = length == host(*address).1
+            && held.iter().all(|held| held.is_ipv4() != address.is_ipv4());
+        (holder.public_key != peer.public_key && (held.is_empty() || by_itself))
+            .then_some((*address, holder))
+    })
+}
+
+/// All other peers without any prefix. They may be accounts that somebody switched off.
+fn without_any(evidence: &Evidence, end: End, tunnel: &Tunnel, peers: &[Peer]) -> Option<Found> {
+    let other_end = evidence.peer_at(end).map(|peer| &peer.public_key);
+    let without: Vec<&Peer> = peers
+        .iter()
+        .filter(|peer| peer.allowed_ips.is_empty() && Some(&peer.public_key) != other_end)
+        .collect();
+    let first = without.first()?;
+    let place = evidence.interface_at(end);
+    let told = &without[..without.len().min(MOST_TOLD)];
+    let mut lines: Vec<EvidenceLine> = told.iter().map(|peer| allowed_ips(&place, peer)).collect();
+    lines.extend(others(&place, peers, first));
+    lines.extend(frame_errors(evidence, end, tunnel));
+    lines.extend(not_allowed(evidence, end));
+    let nothing_passes = evidence
+        .idle_rtt_tunnel
+        .value()
+        .is_some_and(|rtt| rtt.received == 0 && rtt.sent > 0);
+    let names: Vec<String> = told.iter().map(|peer| short(peer)).collect();
+    Some(Found {
+        severity: Severity::Warning,
+        // That something else is silent makes them no more likely to be missed.
+        confidence: if nothing_passes { 0.6 } else { 0.8 },
+        effect: 0.3,
+        host: evidence.name(end).to_owned(),
+        direction: None,
+        evidence: lines,
+        because: if without.len() == 1 {
+            format!(
+                "A prefix belongs to one peer only, and peer {} on {place} was left without its own: nothing can be sent to it, and what it sends is dropped.",
+                short(first)
+            )
+        } else {
+            format!(
+                "A prefix belongs to one peer only, and {} peers on {place} have none: nothing can be sent to them, and what they send is dropped ({}{}).",
+                without.len(),
+                names.join(", "),
+                if told.len() < without.len() {
+                    ", …"
+                } else {
+                    ""
+                }
+            )
+        },
+        remedies: vec![own_prefix(evidence, end, tunnel, peers, told, None)],
+        refused: Vec::new(),
+    })
+}
+
+fn allowed_ips(place: &str, peer: &Peer) -> EvidenceLine {
+    line(
+        format!("allowed IPs of peer {}", short(peer)),
+        place,
+        (),
+        if peer.allowed_ips.is_empty() {
+            "none".to_owned()
+        } else {
+            peer.allowed_ips.join(", ")
+        },
+        "",
+    )
+}
+
+/// Some of the peers that have what this one may lack.
+fn others<'a>(
+    place: &'a str,
+    peers: &'a [Peer],
+    peer: &'a Peer,
+) -> impl Iterator<Item = EvidenceLine> + 'a {
+    peers
+        .iter()
+        .filter(|other| other.public_key != peer.public_key && !other.allowed_ips.is_empty())
+        .take(5)
+        .map(|other| allowed_ips(place, other))
 }
 
 fn other(end: End) -> End {
@@ -148,25 +216,18 @@ fn other(end: End) -> End {
     }
 }
 
-fn knows_the_other_end(evidence: &Evidence, end: End) -> bool {
-    evidence
-        .tunnel(other(end))
-        .is_some_and(|tunnel| tunnel.public_key.is_some())
-}
-
-/// The first address of the tunnel's interface at an end.
-fn inner_address(evidence: &Evidence, end: End) -> Option<IpAddr> {
-    let name = &evidence.tunnel(end)?.name;
+/// The addresses of the tunnel's interface at an end.
+fn inner_addresses(evidence: &Evidence, end: End) -> Vec<IpAddr> {
     let link = evidence
-        .facts(end)?
-        .links
-        .iter()
-        .find(|link| &link.name == name)?;
-    link.addresses
-        .iter()
+        .tunnel(end)
+        .and_then(|tunnel| evidence.facts(end)?.link(&tunnel.name));
+    link.into_iter()
+        .flat_map(|link| &link.addresses)
         .filter_map(|address| prefix(address))
         .map(|(address, _)| address)
-        .find(|address| !is_link_local(*address))
+        .filter(|address| !is_link_local(*address))
+        .take(MOST_ADDRESSES)
+        .collect()
 }
 
 fn is_link_local(address: IpAddr) -> bool {
@@ -176,8 +237,8 @@ fn is_link_local(address: IpAddr) -> bool {
     }
 }
 
-/// Whose longest prefix covers the address?
-fn holder(peers: &[Peer], address: IpAddr) -> Option<&Peer> {
+/// Whose longest prefix covers the address, and how long is it?
+fn holder(peers: &[Peer], address: IpAddr) -> Option<(u8, &Peer)> {
     peers
         .iter()
         .filter_map(|peer| {
@@ -191,7 +252,15 @@ fn holder(peers: &[Peer], address: IpAddr) -> Option<&Peer> {
             Some((longest, peer))
         })
         .max_by_key(|(length, _)| *length)
-        .map(|(_, peer)| peer)
+}
+
+fn holds(peers: &[Peer], peer: &Peer, address: IpAddr) -> bool {
+    holder(peers, address).is_some_and(|(_, holder)| holder.public_key == peer.public_key)
+}
+
+/// The prefix of an address alone.
+fn host(address: IpAddr) -> (IpAddr, u8) {
+    (address, if address.is_ipv4() { 32 } else { 128 })
 }
 
 /// `10.0.0.2/32`; a bare address is a host.
@@ -200,7 +269,7 @@ fn prefix(text: &str) -> Option<(IpAddr, u8)> {
         .split_once('/')
         .map_or((text, None), |(address, length)| (address, Some(length)));
     let address: IpAddr = address.parse().ok()?;
-    let longest = if address.is_ipv4() { 32 } else { 128 };
+    let (_, longest) = host(address);
     let length = length.map_or(Some(longest), |length| length.parse().ok())?;
     (length <= longest).then_some((address, length))
 }
@@ -258,24 +327,25 @@ fn not_allowed(evidence: &Evidence, end: End) -> Option<EvidenceLine> {
     })
 }
 
+/// Gives each of these peers its own: the address, or what a person has to fill in.
 fn own_prefix(
     evidence: &Evidence,
     end: End,
     tunnel: &Tunnel,
-    peer: &Peer,
+    peers: &[Peer],
+    to: &[&Peer],
     address: Option<IpAddr>,
 ) -> Remedy {
-    let wanted = match address {
-        Some(address) => format!("{address}/{}", if address.is_ipv4() { 32 } else { 128 }),
+    let wanted = match address.map(host) {
+        Some((address, length)) => format!("{address}/{length}"),
         None => "ITS-ADDRESS/32".to_owned(),
     };
-    let allowed: Vec<&str> = peer
-        .allowed_ips
-        .iter()
-        .map(String::as_str)
-        .chain([wanted.as_str()])
-        .collect();
-    let set = |list: &str| {
+    let with_wanted = |peer: &Peer| {
+        let mut list = peer.allowed_ips.clone();
+        list.push(wanted.clone());
+        list
+    };
+    let set = |peer: &Peer, list: &[String]| {
         command(
             evidence,
             end,
@@ -283,22 +353,39 @@ fn own_prefix(
                 "wg set {} peer {} allowed-ips {}",
                 shell_word(&tunnel.name),
                 shell_word(&peer.public_key),
-                shell_word(list)
+                shell_word(&list.join(","))
             ),
         )
     };
+    // Whoever holds just this prefix now loses it by the command, and must get it back.
+    let loses_it = |peer: &&Peer| {
+        address.is_some_and(|address| {
+            let mut held = peer.allowed_ips.iter().filter_map(|text| prefix(text));
+            held.any(|held| held == host(address))
+        })
+    };
+    let undo: Vec<String> = to
+        .iter()
+        .copied()
+        .chain(peers.iter().filter(loses_it))
+        .map(|peer| set(peer, &peer.allowed_ips))
+        .collect();
+    let whose = match to {
+        [peer] => format!("peer {}", short(peer)),
+        _ => "each of these peers".to_owned(),
+    };
     Remedy {
-        title: format!(
-            "Give peer {} its own prefix, and every other peer its own",
-            short(peer)
-        ),
+        title: format!("Give {whose} its own prefix, and every other peer its own"),
         changes: Vec::new(),
-        commands: vec![set(&allowed.join(","))],
+        commands: to
+            .iter()
+            .map(|peer| set(peer, &with_wanted(peer)))
+            .collect(),
         goal: Goal::Goodput,
         persistence: "`AllowedIPs =` under each [Peer] in the wg-quick file, no prefix twice"
             .to_owned(),
         risk: "takes the prefix from the peer that holds it now".to_owned(),
-        undo: set(&peer.allowed_ips.join(",")),
+        undo: undo.join("\n"),
     }
 }
 
@@ -309,116 +396,4 @@ fn short(peer: &Peer) -> String {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::{CODE, covers, prefix};
-    use wirespeed_facts::{DeviceCounters, Known, LinkCounters, Peer};
-
-    use crate::testing::{healthy, not_checked, nothing, only_finding, rtt, tunnel_of};
-    use crate::{End, Evidence, Severity, Verdict, judge};
-
-    fn peers(evidence: &mut Evidence, end: End) -> &mut Vec<Peer> {
-        match &mut tunnel_of(evidence, end).peers {
-            Known::Value(peers) => peers,
-            Known::Unknown(because) => panic!("{because}"),
-        }
-    }
-
-    fn another(allowed: &[&str]) -> Peer {
-        Peer {
-            public_key: "another-key".to_owned(),
-            endpoint: None,
-            allowed_ips: allowed.iter().map(|&text| text.to_owned()).collect(),
-            handshake_age: None,
-            keepalive: 0,
-            rx_bytes: 0,
-            tx_bytes: 0,
-        }
-    }
-
-    #[test]
-    fn prefixes_inside_each_other_are_no_fault() {
-        let mut evidence = healthy();
-        peers(&mut evidence, End::Far).push(another(&["10.9.0.0/24"]));
-        nothing(&evidence);
-    }
-
-    #[test]
-    fn a_peer_robbed_of_its_prefix_is_critical_when_it_is_us_and_no_load_could_run() {
-        let mut evidence = healthy();
-        peers(&mut evidence, End::Far)[0].allowed_ips.clear();
-        peers(&mut evidence, End::Far).push(another(&["10.9.0.1/32"]));
-        evidence.comparisons.clear();
-        let mut silence = rtt(0.0);
-        (silence.received, silence.median) = (0, None);
-        evidence.idle_rtt_tunnel = Known::Value(silence);
-        evidence.probing_far.as_mut().unwrap().links.insert(
-            "wg1".to_owned(),
-            LinkCounters {
-                rx_frame_errors: 7,
-                ..LinkCounters::default()
-            },
-        );
-        let counters = DeviceCounters {
-            drops: [("source-not-allowed".to_owned(), 9)].into(),
-            ..DeviceCounters::default()
-        };
-        evidence
-            .probing_far
-            .as_mut()
-            .unwrap()
-            .devices
-            .insert("wg1".to_owned(), counters);
-        let finding = only_finding(&evidence, CODE);
-        assert_eq!(
-            (finding.severity, finding.host.as_str()),
-            (Severity::Critical, "server")
-        );
-        assert!(
-            finding
-                .evidence
-                .iter()
-                .any(|line| line.after == "another-…")
-        );
-        assert!(finding.evidence.iter().any(|line| line.after == 7));
-        assert!(finding.evidence.iter().any(|line| line.after == 9));
-        assert!(finding.remedies[0].commands[0].contains("allowed-ips 10.9.0.1/32"));
-    }
-
-    #[test]
-    fn a_robbed_bystander_is_a_warning() {
-        let mut evidence = healthy();
-        peers(&mut evidence, End::Far).push(another(&[]));
-        assert_eq!(only_finding(&evidence, CODE).severity, Severity::Warning);
-    }
-
-    #[test]
-    fn an_address_held_by_another_is_found_though_some_prefix_is_left() {
-        let mut evidence = healthy();
-        peers(&mut evidence, End::Here)[0].allowed_ips = vec!["192.168.7.0/24".to_owned()];
-        peers(&mut evidence, End::Here).push(another(&["10.9.0.0/24"]));
-        assert_eq!(only_finding(&evidence, CODE).severity, Severity::Critical);
-    }
-
-    #[test]
-    fn unknown_peers_are_said_to_be_unknown() {
-        let mut evidence = healthy();
-        tunnel_of(&mut evidence, End::Far).peers = Known::because("no permission");
-        assert!(not_checked(&evidence, CODE));
-        evidence.comparisons.clear();
-        assert_eq!(judge(&evidence).verdict, Verdict::Unmeasured);
-    }
-
-    #[test]
-    fn a_prefix_covers_its_addresses() {
-        let covered = |network: &str, address: &str| {
-            covers(prefix(network).unwrap(), address.parse().unwrap())
-        };
-        assert!(covered("10.0.0.0/24", "10.0.0.7"));
-        assert!(!covered("10.0.0.0/24", "10.0.1.7"));
-        assert!(covered("0.0.0.0/0", "192.0.2.1"));
-        assert!(covered("::/0", "2001:db8::1"));
-        assert!(!covered("::/0", "192.0.2.1"));
-        assert!(covered("fd00::2/128", "fd00::2"));
-        assert!(prefix("10.0.0.1/33").is_none());
-    }
-}
+mod tests;
