@@ -3,21 +3,19 @@
 //! Known from what takes the time away: the hypervisor (steal in `/proc/stat`), the control group of the daemon
 //! (`cpu.stat`), heat (`thermal_throttle`), or a governor that keeps the frequency down on a machine whose cores are full.
 
-use serde_json::json;
-use wirespeed_facts::Facts;
+mod frequency;
+
 use wirespeed_measure::Direction;
-use wirespeed_settings::{Setting, shell_word};
+use wirespeed_settings::shell_word;
 
 use super::cpu_saturated::{HEALTHY_RATIO, machine_name, machines};
-use super::{cpu_saturated, names_host, one_core_bound, same_direction, starves};
+use super::{cpu_saturated, names_host, one_core_bound, same_direction, socket_overflow, starves};
 use crate::cards::sum;
 use crate::cores;
-use crate::finding::{
-    Check, Found, Outcome, by_hand, command, line, percent, rates_lines, remedy_of,
-};
+use crate::finding::{Check, Found, Outcome, by_hand, command, line, percent, rates_lines};
 use crate::losses::{self, Period};
 use crate::view::{ENDS, only, word};
-use crate::{Change, End, Evidence, EvidenceLine, Finding, Goal, Remedy, Severity};
+use crate::{End, Evidence, EvidenceLine, Finding, Goal, Remedy, Severity};
 
 pub(super) const CODE: &str = "cpu-throttled";
 
@@ -31,13 +29,10 @@ pub(super) const CHECK: Check = Check {
 const STOLEN: f64 = 0.1;
 /// Share of its periods in which the daemon's group had used up its allowance.
 const USED_UP: f64 = 0.1;
-/// Heat costs speed only where a core has nothing to spare.
+/// Heat and the hypervisor cost speed only where a core has nothing to spare, …
 const BUSY: f64 = 0.8;
-/// A highest frequency set below this share of the processor's own was set on purpose.
-const CAPPED: f64 = 0.9;
-/// Governors that keep the frequency down under drivers that leave it to them.
-const SLOW_GOVERNORS: [&str; 3] = ["powersave", "conservative", "userspace"];
-const FAST: &str = "performance";
+/// … the latter also where all of them together have this little.
+const SHORT: f64 = 0.5;
 
 fn run(evidence: &Evidence) -> Outcome {
     let mut outcome = Outcome::default();
@@ -47,14 +42,14 @@ fn run(evidence: &Evidence) -> Outcome {
     for end in machines(evidence) {
         outcome.found.extend(stolen(evidence, end));
         outcome.found.extend(hot(evidence, end));
-        outcome.found.extend(slow_governor(evidence, end));
+        outcome.found.extend(frequency::kept_down(evidence, end));
     }
     outcome
 }
 
 /// Is the processor of either end taken away while this direction is loaded, so that the tunnel is slower for it?
 pub(super) fn in_direction(evidence: &Evidence, direction: Direction) -> bool {
-    evidence.below(direction, HEALTHY_RATIO) == Some(true)
+    slower(evidence, direction) == Some(true)
         && ENDS.into_iter().any(|end| {
             stolen_share(evidence, end, direction).is_some()
                 || losses::periods(evidence, end).iter().any(|period| {
@@ -110,10 +105,13 @@ fn busy_only_by_steal(evidence: &Evidence, effect: &Finding) -> bool {
         .all(|cores| cores.mean - cores.steal < BUSY)
 }
 
-/// Slower than bare for sure: `Some(true)`. As fast: `None`. Without a bare side: `Some(false)`, worth knowing.
+/// Slower than bare for sure: `Some(true)`. As fast, or slow for its sizes or a socket too small for any processor: `None`.
+/// Without a bare side: `Some(false)`, worth knowing.
 fn slower(evidence: &Evidence, direction: Direction) -> Option<bool> {
     match evidence.below(direction, HEALTHY_RATIO) {
-        Some(true) => Some(true),
+        Some(true) => (crate::mtu::excess(evidence, direction).is_none()
+            && !socket_overflow::too_small(evidence, direction))
+        .then_some(true),
         Some(false) => None,
         None => Some(false),
     }
@@ -129,6 +127,7 @@ fn severity(evidence: &Evidence, directions: &[Direction], certain: bool) -> Sev
 
 fn stolen_share(evidence: &Evidence, end: End, direction: Direction) -> Option<f64> {
     cores::of(evidence, end, direction)
+        .filter(|cores| cores.mean >= SHORT || cores.busiest >= BUSY)
         .map(|cores| cores.steal)
         .filter(|steal| *steal >= STOLEN && steal.is_finite())
 }
@@ -217,7 +216,9 @@ fn quota_of(evidence: &Evidence, end: End, period: &Period<'_>) -> Option<UsedUp
         used_up.group.clone_from(&quota.group);
         used_up.cores = quota.cores;
         used_up.periods = used_up.periods.saturating_add(quota.periods);
-        used_up.throttled = used_up.throttled.saturating_add(quota.throttled);
+        // Where groups above have an allowance as well, theirs are counted on top.
+        let throttled = quota.throttled.min(quota.periods);
+        used_up.throttled = used_up.throttled.saturating_add(throttled);
         used_up.seconds += quota.seconds;
     }
     let share = used_up.throttled as f64 / used_up.periods.max(1) as f64;
@@ -373,7 +374,7 @@ fn hot(evidence: &Evidence, end: End) -> Option<Found> {
             )
         })
         .collect();
-    lines.extend(frequency_line(evidence, end));
+    lines.extend(frequency::frequency_line(evidence, end));
     lines.extend(rates_lines(evidence, &directions));
     Some(Found {
         severity: severity(evidence, &directions, certain),
@@ -393,288 +394,5 @@ fn hot(evidence: &Evidence, end: End) -> Option<Found> {
     })
 }
 
-fn slow_governor(evidence: &Evidence, end: End) -> Option<Found> {
-    let facts = evidence.facts(end)?;
-    let directions: Vec<Direction> = crate::view::DIRECTIONS
-        .into_iter()
-        .filter(|direction| {
-            evidence.below(*direction, HEALTHY_RATIO) == Some(true)
-                && cores::of(evidence, end, *direction)
-                    .is_some_and(|cores| cores.busiest >= 0.95 || cores.mean >= 0.9)
-        })
-        .collect();
-    if directions.is_empty() {
-        return None;
-    }
-    let governor = facts
-        .cpu
-        .governor
-        .value()
-        .map(|name| name.trim())
-        .filter(|name| SLOW_GOVERNORS.contains(name));
-    let capped = capped(facts);
-    if governor.is_none() && capped.is_none() {
-        return None;
-    }
-    let mut lines = Vec::new();
-    if let Some(governor) = facts.cpu.governor.value() {
-        lines.push(line(
-            "scaling_governor",
-            evidence.name(end),
-            (),
-            governor.trim().to_owned(),
-            "",
-        ));
-    }
-    lines.extend(frequency_line(evidence, end));
-    lines.extend(rates_lines(evidence, &directions));
-    let because = match (governor, capped) {
-        (_, Some((allowed, maximum))) => format!(
-            "The cores are full, and may run at {:.1} GHz of the {:.1} GHz the processor has.",
-            allowed as f64 / 1e9,
-            maximum as f64 / 1e9
-        ),
-        (governor, None) => format!(
-            "The cores are full, and the governor {} may keep their frequency down.",
-            governor.unwrap_or_default()
-        ),
-    };
-    Some(Found {
-        severity: Severity::Info,
-        confidence: if capped.is_some() { 0.6 } else { 0.4 },
-        effect: evidence.worst_lost_share(&directions),
-        host: machine_name(evidence, end),
-        direction: only(&directions),
-        evidence: lines,
-        because,
-        remedies: governor
-            .map(|governor| faster_governor(evidence, end, governor))
-            .into_iter()
-            .chain(capped.map(|(_, maximum)| uncapped(evidence, end, maximum)))
-            .collect(),
-        refused: Vec::new(),
-    })
-}
-
-/// The highest frequency allowed and the processor's own, where somebody set it lower.
-fn capped(facts: &Facts) -> Option<(u64, u64)> {
-    let frequencies = facts.hardware.frequencies.value()?;
-    let (allowed, maximum) = (frequencies.allowed?, frequencies.maximum?);
-    ((allowed as f64) < maximum as f64 * CAPPED).then_some((allowed, maximum))
-}
-
-fn frequency_line(evidence: &Evidence, end: End) -> Option<EvidenceLine> {
-    let frequencies = evidence.facts(end)?.hardware.frequencies.value()?;
-    Some(line(
-        "highest frequency: the processor's own, and allowed (scaling_max_freq)",
-        evidence.name(end),
-        frequencies.maximum?,
-        frequencies.allowed?,
-        "Hz",
-    ))
-}
-
-fn faster_governor(evidence: &Evidence, end: End, now: &str) -> Remedy {
-    let change = Change {
-        end,
-        setting: Setting::Governor,
-        value: json!(FAST),
-    };
-    remedy_of(
-        evidence,
-        format!("The governor {FAST} in place of {now}"),
-        vec![(change, json!(now))],
-        Goal::Goodput,
-        "power and heat; with the drivers intel_pstate and amd-pstate powersave is no slow governor, so measure".to_owned(),
-    )
-}
-
-fn uncapped(evidence: &Evidence, end: End, maximum: u64) -> Remedy {
-    let files = "/sys/devices/system/cpu/cpufreq/policy*/scaling_max_freq";
-    Remedy {
-        title: "Allow the processor its own highest frequency".to_owned(),
-        changes: Vec::new(),
-        commands: vec![command(
-            evidence,
-            end,
-            format!("echo {} | tee {files}", maximum / 1000),
-        )],
-        goal: Goal::Goodput,
-        persistence: "where it is set now: tuned, tlp, cpupower, the firmware".to_owned(),
-        risk: "power and heat".to_owned(),
-        undo: command(
-            evidence,
-            end,
-            format!(
-                "echo {} | tee {files}",
-                evidence
-                    .facts(end)
-                    .and_then(capped)
-                    .map_or(maximum, |(allowed, _)| allowed)
-                    / 1000
-            ),
-        ),
-    }
-}
-
 #[cfg(test)]
-mod tests {
-    use wirespeed_facts::{CoreTime, Frequencies, Known, Quota, Throttling};
-    use wirespeed_measure::{Direction, Via};
-
-    use super::CODE;
-    use crate::testing::{
-        at, codes, core, each_sample, facts_of, healthy, nothing, only_finding, set_ratio,
-    };
-    use crate::{End, Evidence, Severity, judge};
-
-    fn slow() -> Evidence {
-        let mut evidence = healthy();
-        set_ratio(&mut evidence, Direction::Upload, 0.7);
-        evidence
-    }
-
-    fn with_cores(mut evidence: Evidence, cores: CoreTime) -> Evidence {
-        each_sample(&mut evidence, Direction::Upload, Via::Tunnel, |sample| {
-            at(sample, End::Far).cores = vec![cores; 4];
-        });
-        evidence
-    }
-
-    fn stolen(steal: f64, busy: f64) -> CoreTime {
-        CoreTime {
-            user: busy,
-            steal,
-            idle: 1.0 - busy - steal,
-            ..CoreTime::default()
-        }
-    }
-
-    fn with_quota(mut evidence: Evidence, throttled: u64) -> Evidence {
-        each_sample(&mut evidence, Direction::Upload, Via::Tunnel, |sample| {
-            at(sample, End::Far).quotas.insert(
-                "wg1".to_owned(),
-                Quota {
-                    group: "/system.slice/wg.service".to_owned(),
-                    cores: 0.25,
-                    periods: 20,
-                    throttled,
-                    seconds: 1.0,
-                },
-            );
-        });
-        evidence
-    }
-
-    #[test]
-    fn a_tenth_stolen_explains_a_slower_tunnel() {
-        only_finding(&with_cores(slow(), stolen(0.09, 0.3)), "unexplained");
-        nothing(&with_cores(healthy(), stolen(0.3, 0.3)));
-        let finding = only_finding(&with_cores(slow(), stolen(0.11, 0.3)), CODE);
-        assert_eq!(
-            (finding.severity, finding.host.as_str(), finding.direction),
-            (Severity::Warning, "server", Some(Direction::Upload))
-        );
-        assert!(finding.because.contains("11 %"));
-    }
-
-    #[test]
-    fn cores_that_are_busy_by_steal_alone_are_its_consequence() {
-        let diagnosis = judge(&with_cores(slow(), stolen(0.4, 0.55)));
-        assert_eq!(codes(&diagnosis), [CODE]);
-        assert_eq!(diagnosis.findings[1].code, "cpu-saturated");
-        let both = judge(&with_cores(slow(), stolen(0.15, 0.84)));
-        assert_eq!(codes(&both).len(), 2);
-    }
-
-    #[test]
-    fn an_allowance_that_is_used_up_is_found() {
-        only_finding(&with_quota(slow(), 1), "unexplained");
-        nothing(&with_quota(healthy(), 15));
-        let finding = only_finding(&with_quota(slow(), 2), CODE);
-        assert!(finding.because.contains("0.25 cores"));
-        let remedy = &finding.remedies[0];
-        assert_eq!(
-            remedy.commands[0],
-            "systemctl set-property --runtime wg.service CPUQuota=  # on server"
-        );
-        assert!(remedy.undo.contains("CPUQuota=25%"));
-    }
-
-    #[test]
-    fn cores_that_others_keep_busy_do_not_hold_back_a_daemon_without_allowance() {
-        let codes_with = |throttled| {
-            let mut evidence = with_quota(slow(), throttled);
-            each_sample(&mut evidence, Direction::Upload, Via::Tunnel, |sample| {
-                at(sample, End::Far).cores = vec![core(0.99); 4];
-            });
-            codes(&judge(&evidence)).len()
-        };
-        assert_eq!((codes_with(9), codes_with(10)), (2, 1));
-    }
-
-    #[test]
-    fn a_daemon_that_waits_loses_what_its_socket_cannot_hold() {
-        let mut evidence = with_quota(slow(), 15);
-        each_sample(&mut evidence, Direction::Upload, Via::Tunnel, |sample| {
-            at(sample, End::Far)
-                .socket_drops
-                .insert("77".to_owned(), 500);
-        });
-        assert_eq!(codes(&judge(&evidence)), [CODE]);
-    }
-
-    #[test]
-    fn heat_counts_where_a_core_is_busy() {
-        let hot = |busy: f64| {
-            let mut evidence = with_cores(slow(), core(busy));
-            each_sample(&mut evidence, Direction::Upload, Via::Tunnel, |sample| {
-                at(sample, End::Far).throttling = Some(Throttling {
-                    core_events: 3,
-                    package_events: 1,
-                });
-            });
-            evidence
-        };
-        only_finding(&hot(0.79), "unexplained");
-        assert!(only_finding(&hot(0.81), CODE).because.contains("20 times"));
-    }
-
-    #[test]
-    fn a_governor_is_worth_a_try_where_the_cores_are_full() {
-        let governed = |busy: f64, governor: &str| {
-            let mut evidence = with_cores(slow(), core(busy));
-            let facts = facts_of(&mut evidence, End::Far);
-            facts.cpu.governor = Known::Value(governor.to_owned());
-            judge(&evidence).findings
-        };
-        assert!(
-            governed(0.5, "powersave")
-                .iter()
-                .all(|one| one.code != CODE)
-        );
-        assert!(
-            governed(0.97, "schedutil")
-                .iter()
-                .all(|one| one.code != CODE)
-        );
-        let findings = governed(0.97, "powersave");
-        let own = findings.iter().find(|one| one.code == CODE).unwrap();
-        assert_eq!(own.severity, Severity::Info);
-        assert_eq!(own.remedies[0].changes[0].value, "performance");
-        assert!(own.remedies[0].undo.contains("echo powersave"));
-    }
-
-    #[test]
-    fn a_cap_of_the_frequency_is_named() {
-        let mut evidence = with_cores(slow(), core(0.97));
-        facts_of(&mut evidence, End::Far).hardware.frequencies = Known::Value(Frequencies {
-            current: vec![1_200_000_000; 4],
-            maximum: Some(3_600_000_000),
-            allowed: Some(1_200_000_000),
-        });
-        let diagnosis = judge(&evidence);
-        let own = diagnosis.findings.iter().find(|one| one.code == CODE);
-        assert!(own.is_some_and(|own| own.because.contains("1.2 GHz of the 3.6 GHz")));
-    }
-}
+mod tests;
