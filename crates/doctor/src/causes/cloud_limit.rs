@@ -19,12 +19,14 @@ pub(super) const CODE: &str = "cloud-limit";
 
 pub(super) const CHECK: Check = Check {
     brings,
-    slows: in_direction,
+    slows,
     ..Check::new(CODE, "The cloud provider's limit is reached", run)
 };
 
 /// One packet in this many may meet a full allowance: bursts of a millisecond do.
 const TOLERATED_ONE_IN: u64 = 1000;
+/// From one packet in this many on the limit may be what slows the tunnel, and not what the bursts on a lossy road meet.
+const SLOWS_ONE_IN: u64 = 100;
 /// Above this share of bare the tunnel gets what the instance gives.
 const HEALTHY_RATIO: f64 = 0.9;
 
@@ -48,13 +50,15 @@ fn run(evidence: &Evidence) -> Outcome {
     }
 }
 
-/// Is an allowance of either end used up while this direction is loaded?
-pub(super) fn in_direction(evidence: &Evidence, direction: Direction) -> bool {
-    ENDS.into_iter().any(|end| {
-        losses::periods(evidence, end)
-            .iter()
-            .any(|period| period.direction == Some(direction) && !exceeded(end, period).is_empty())
-    })
+/// Is an allowance of either end used up so often while this direction is loaded that the tunnel is slower for it?
+fn slows(evidence: &Evidence, direction: Direction) -> bool {
+    let often = |one: &Exceeded| one.count.saturating_mul(SLOWS_ONE_IN) >= one.of;
+    evidence.below(direction, HEALTHY_RATIO) == Some(true)
+        && ENDS.into_iter().any(|end| {
+            losses::periods(evidence, end).iter().any(|period| {
+                period.direction == Some(direction) && exceeded(end, period).iter().any(often)
+            })
+        })
 }
 
 /// What the provider's limit does to the road: packets wait, are lost, and the rate has a ceiling.
@@ -172,8 +176,9 @@ fn found(evidence: &Evidence, end: End) -> Option<Found> {
         .iter()
         .any(|direction| evidence.below(*direction, HEALTHY_RATIO) == Some(true));
     let packets = worst.statistic.starts_with("pps");
+    let tracked = worst.statistic.starts_with("conntrack");
     Some(Found {
-        severity: if slower || worst.statistic.starts_with("conntrack") {
+        severity: if slower || tracked {
             Severity::Warning
         } else {
             Severity::Info
@@ -193,6 +198,7 @@ fn found(evidence: &Evidence, end: End) -> Option<Found> {
         remedies: packets
             .then(fewer_packets)
             .into_iter()
+            .chain(tracked.then(untracked))
             .chain([larger_instance()])
             .collect(),
         refused: vec![Refusal {
@@ -212,6 +218,13 @@ fn fewer_packets() -> Remedy {
     )
 }
 
+fn untracked() -> Remedy {
+    by_hand(
+        "Security group rules that need no tracking (the tunnel's UDP port allowed from 0.0.0.0/0 and ::/0, and every port to them in the other direction), and shorter idle timeouts of tracked connections",
+        "the group filters that port no longer by connection or by address",
+    )
+}
+
 fn larger_instance() -> Remedy {
     by_hand(
         "A larger instance, or one of a kind with more network; or the traffic spread over several instances",
@@ -227,8 +240,11 @@ mod tests {
     use wirespeed_measure::{Direction, Via};
 
     use super::CODE;
-    use crate::testing::{at, each_sample, healthy, nothing, only_finding, set_ratio};
-    use crate::{End, Evidence, Severity};
+    use crate::causes::congestion_suspected;
+    use crate::testing::{
+        at, each_sample, healthy, nothing, only_finding, rtt, sequence, set_ratio,
+    };
+    use crate::{End, Evidence, Severity, judge};
 
     fn exceeding(end: End, statistic: &str, each: u64) -> Evidence {
         let mut evidence = healthy();
@@ -269,6 +285,38 @@ mod tests {
         assert_eq!(finding.severity, Severity::Warning);
         assert!(finding.remedies[0].title.starts_with("Fewer and larger"));
         assert!(finding.refused[0].why.contains("outside of this machine"));
+    }
+
+    #[test]
+    fn bursts_that_a_lossy_road_makes_explain_nothing() {
+        let lossy = |each: u64, ratio: f64| {
+            let mut evidence = exceeding(End::Far, "bw_in_allowance_exceeded", each);
+            set_ratio(&mut evidence, Direction::Upload, ratio);
+            evidence.sequences[0] = sequence(Direction::Upload, 3000, 90);
+            each_sample(&mut evidence, Direction::Upload, Via::Tunnel, |sample| {
+                sample.retransmits = Some(100);
+                sample.loaded_rtt = Some(rtt(0.013));
+            });
+            evidence
+        };
+        let few = lossy(24, 0.98);
+        assert!(congestion_suspected(&few, Direction::Upload));
+        let findings = judge(&few).findings;
+        let loss = findings.iter().find(|one| one.code == "path-loss").unwrap();
+        assert_eq!(loss.consequence_of, None);
+        let many = lossy(300, 0.7);
+        assert!(!congestion_suspected(&many, Direction::Upload));
+        assert_eq!(only_finding(&many, CODE).severity, Severity::Warning);
+    }
+
+    #[test]
+    fn for_tracked_connections_the_security_groups_come_first() {
+        let finding = only_finding(
+            &exceeding(End::Far, "conntrack_allowance_exceeded", 500),
+            CODE,
+        );
+        assert_eq!(finding.remedies.len(), 2);
+        assert!(finding.remedies[0].title.starts_with("Security group"));
     }
 
     #[test]
