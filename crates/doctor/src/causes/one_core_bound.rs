@@ -8,6 +8,7 @@ use super::cpu_saturated::{
     HEALTHY_RATIO, daemons, held_back, machine_name, machines, severity, unknown,
 };
 use super::starves;
+use crate::cards::core_numbers;
 use crate::cores::{self, Cores};
 use crate::device;
 use crate::finding::{Check, Found, Outcome, by_hand, command, line, percent, rates_lines};
@@ -212,14 +213,15 @@ fn remedies(
         });
     }
     if let Some(tunnel) = evidence.tunnel(end).filter(|_| !evidence.is_userspace(end)) {
-        let mask = evidence
-            .facts(end)
-            .map_or(1, |facts| (1_u128 << facts.cpu.online.min(127)) - 1);
+        let mask = evidence.facts(end).map_or_else(
+            || "1".to_owned(),
+            |facts| cores::mask(&core_numbers(facts, facts.cpu.online.min(1 << 13))),
+        );
         remedies.push(Remedy {
             title: "Spread the tunnel's packets over the cores (RPS on the tunnel interface), then the card's queues (RSS over UDP ports)".to_owned(),
             changes: Vec::new(),
             commands: vec![
-                command(evidence, end, format!("echo {mask:x} > /sys/class/net/{}/queues/rx-0/rps_cpus", shell_word(&tunnel.name))),
+                command(evidence, end, format!("echo {mask} > /sys/class/net/{}/queues/rx-0/rps_cpus", shell_word(&tunnel.name))),
                 command(evidence, end, "ethtool -N CARD rx-flow-hash udp4 sdfn"),
             ],
             goal: Goal::Goodput,
@@ -262,7 +264,7 @@ mod tests {
 
     use super::{CODE, count};
     use crate::testing::{
-        at, core, each_sample, healthy, nothing, only_finding, set_ratio, tunnel_of,
+        at, core, each_sample, facts_of, healthy, nothing, only_finding, set_ratio, tunnel_of,
     };
     use crate::{End, Evidence};
 
@@ -314,6 +316,17 @@ mod tests {
         let finding = only_finding(&evidence, CODE);
         assert!(finding.because.contains("may only use core 0"));
         assert!(finding.remedies[0].commands[0].starts_with("taskset -a -cp 0-3 100"));
+    }
+
+    #[test]
+    fn many_cores_are_named_in_words_of_a_mask() {
+        let mut evidence = with_cores(&[core(0.99), core(0.3)], 0.6);
+        for end in [End::Here, End::Far] {
+            tunnel_of(&mut evidence, end).implementation = Implementation::Kernel;
+        }
+        facts_of(&mut evidence, End::Here).cpu.online = 48;
+        let finding = only_finding(&evidence, CODE);
+        assert!(finding.remedies[0].commands[0].starts_with("echo ffff,ffffffff > "));
     }
 
     #[test]
