@@ -78,7 +78,7 @@ fn hit(evidence: &Evidence, end: End, direction: Direction) -> Option<Hit> {
 }
 
 /// Peers that a noticeable part of the received bytes came from.
-fn busy_peers(evidence: &Evidence, end: End, direction: Direction) -> usize {
+pub(super) fn busy_peers(evidence: &Evidence, end: End, direction: Direction) -> usize {
     let received: Vec<(&str, u64)> = evidence
         .samples(direction, Via::Tunnel)
         .into_iter()

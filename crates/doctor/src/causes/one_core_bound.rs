@@ -7,12 +7,13 @@ use wirespeed_settings::shell_word;
 use super::cpu_saturated::{
     HEALTHY_RATIO, daemons, held_back, machine_name, machines, severity, unknown,
 };
+use super::napi_convergence::busy_peers;
 use super::starves;
-use crate::cards::core_numbers;
+use crate::cards::{self, core_numbers};
 use crate::cores::{self, Cores};
 use crate::device;
 use crate::finding::{Check, Found, Outcome, by_hand, command, line, percent, rates_lines};
-use crate::view::{DIRECTIONS, ENDS, only, word};
+use crate::view::{DIRECTIONS, ENDS, only, receiver, word};
 use crate::{End, Evidence, Goal, Remedy};
 
 pub(super) const CODE: &str = "one-core-bound";
@@ -30,6 +31,10 @@ const ROOM: f64 = 0.7;
 /// The same where the daemon is confined to some of the cores: then room on the others is of no use to it, and
 /// whatever else runs there may use more.
 const ROOM_WHEN_CONFINED: f64 = 0.9;
+/// What cards hash of UDP unless told otherwise, in ethtool's letters: the addresses …
+const ADDRESSES: &str = "sd";
+/// … and with the ports.
+const WITH_PORTS: &str = "sdfn";
 
 fn run(evidence: &Evidence) -> Outcome {
     let mut outcome = Outcome {
@@ -217,18 +222,24 @@ fn remedies(
             || "1".to_owned(),
             |facts| cores::mask(&core_numbers(facts, facts.cpu.online.min(1 << 13))),
         );
+        let file = format!(
+            "/sys/class/net/{}/queues/rx-0/rps_cpus",
+            shell_word(&tunnel.name)
+        );
+        let before = rps_cores(evidence, end).map_or_else(|| "0".to_owned(), cores::mask);
         remedies.push(Remedy {
-            title: "Spread the tunnel's packets over the cores (RPS on the tunnel interface), then the card's queues (RSS over UDP ports)".to_owned(),
+            title: "Spread the tunnel's packets over the cores (RPS on the tunnel interface)"
+                .to_owned(),
             changes: Vec::new(),
-            commands: vec![
-                command(evidence, end, format!("echo {mask} > /sys/class/net/{}/queues/rx-0/rps_cpus", shell_word(&tunnel.name))),
-                command(evidence, end, "ethtool -N CARD rx-flow-hash udp4 sdfn"),
-            ],
+            commands: vec![command(evidence, end, format!("echo {mask} > {file}"))],
             goal: Goal::Goodput,
             persistence: "the same line as PostUp in the wg-quick file".to_owned(),
-            risk: "costs throughput where packets are small and cores few: measure before and after".to_owned(),
-            undo: command(evidence, end, format!("echo 0 > /sys/class/net/{}/queues/rx-0/rps_cpus", shell_word(&tunnel.name))),
+            risk:
+                "costs throughput where packets are small and cores few: measure before and after"
+                    .to_owned(),
+            undo: command(evidence, end, format!("echo {before} > {file}")),
         });
+        remedies.extend(hashed_ports(evidence, end, direction));
     }
     if confined.is_empty() {
         remedies.extend(
@@ -257,9 +268,65 @@ fn remedies(
     remedies
 }
 
+/// Cores that receive packet steering on the tunnel's first queue may use now.
+fn rps_cores(evidence: &Evidence, end: End) -> Option<&[u32]> {
+    let tunnel = evidence.tunnel(end)?;
+    let detail = evidence.facts(end)?.link(&tunnel.name)?.detail.value()?;
+    let queue = detail.receive_queues.value()?.first()?;
+    Some(&queue.rps_cores)
+}
+
+/// Peers spread over the queues of the card they are received by. One peer is one flow, whatever is hashed of it.
+fn hashed_ports(evidence: &Evidence, end: End, direction: Direction) -> Option<Remedy> {
+    if receiver(direction) != end || busy_peers(evidence, end, direction) < 2 {
+        return None;
+    }
+    let endpoints = evidence.tunnel(end)?.peers.value()?;
+    let has = |ipv4: bool| {
+        let mut endpoints = endpoints.iter().filter_map(|peer| peer.endpoint);
+        endpoints.any(|endpoint| endpoint.ip().to_canonical().is_ipv4() == ipv4)
+    };
+    let families = [(has(true), "udp4"), (has(false), "udp6")];
+    let (mut commands, mut undo) = (Vec::new(), Vec::new());
+    for card in cards::of(evidence, end) {
+        let spreading = card.detail.spreading.value();
+        if spreading.is_some_and(|spreading| spreading.queues == 1) {
+            continue;
+        }
+        for (_, family) in families.iter().filter(|(used, _)| *used) {
+            let before = spreading.and_then(|spreading| match *family {
+                "udp4" => spreading.udp4.value(),
+                _ => spreading.udp6.value(),
+            });
+            let before = before.map_or(ADDRESSES, String::as_str);
+            if before == WITH_PORTS {
+                continue;
+            }
+            let hash = |what: &str| {
+                let (card, what) = (shell_word(card.name), shell_word(what));
+                let text = format!("ethtool -N {card} rx-flow-hash {family} {what}");
+                command(evidence, end, text)
+            };
+            commands.push(hash(WITH_PORTS));
+            undo.push(hash(before));
+        }
+    }
+    (!commands.is_empty()).then(|| Remedy {
+        title: "Spread the peers over the card's queues (RSS over UDP ports)".to_owned(),
+        changes: Vec::new(),
+        commands,
+        goal: Goal::Goodput,
+        persistence: "the same lines as `post-up` of the card in /etc/network/interfaces, or in a unit that runs when the network is up".to_owned(),
+        risk: "fragments of UDP have no ports: they go to another queue than the rest, and arrive out of order".to_owned(),
+        undo: undo.join("\n"),
+    })
+}
+
 #[cfg(test)]
 mod tests {
-    use wirespeed_facts::{CoreTime, Implementation};
+    use wirespeed_facts::{
+        CoreTime, Implementation, Known, Link, LinkDetail, ReceiveQueue, Spreading,
+    };
     use wirespeed_measure::{Direction, Via};
 
     use super::{CODE, count};
@@ -327,6 +394,87 @@ mod tests {
         facts_of(&mut evidence, End::Here).cpu.online = 48;
         let finding = only_finding(&evidence, CODE);
         assert!(finding.remedies[0].commands[0].starts_with("echo ffff,ffffffff > "));
+    }
+
+    /// The kernel's tunnel here receives from the far end and from another peer, by eth0.
+    fn two_peers() -> Evidence {
+        let mut evidence = with_cores(&[core(0.3), core(0.99), core(0.3), core(0.3)], 0.85);
+        let tunnel = tunnel_of(&mut evidence, End::Here);
+        tunnel.implementation = Implementation::Kernel;
+        let facts = facts_of(&mut evidence, End::Here);
+        facts.links.push(Link {
+            index: 3,
+            name: "eth0".to_owned(),
+            up: true,
+            mtu: 1500,
+            detail: Known::Value(LinkDetail::default()),
+            ..Link::default()
+        });
+        facts.outer_links = vec!["eth0".to_owned()];
+        each_sample(&mut evidence, Direction::Download, Via::Tunnel, |sample| {
+            for key in ["far-key", "another-key"] {
+                let peer = at(sample, End::Here).peers.entry(key.to_owned());
+                peer.or_default().rx_bytes = 1_000_000;
+            }
+        });
+        evidence
+    }
+
+    fn commands_of(evidence: &Evidence) -> Vec<(String, String)> {
+        only_finding(evidence, CODE)
+            .remedies
+            .into_iter()
+            .map(|remedy| (remedy.commands.join("; "), remedy.undo))
+            .filter(|(commands, _)| !commands.is_empty())
+            .collect()
+    }
+
+    #[test]
+    fn several_peers_are_spread_over_the_cards_queues_and_one_is_not() {
+        let mut evidence = two_peers();
+        let commands = commands_of(&evidence);
+        assert_eq!(commands.len(), 2);
+        assert!(commands[0].0.starts_with("echo f > ") && commands[0].1.starts_with("echo 0 > "));
+        let hash = "ethtool -N eth0 rx-flow-hash udp4";
+        assert_eq!(commands[1].0, format!("{hash} sdfn  # on client"));
+        assert_eq!(commands[1].1, format!("{hash} sd  # on client"));
+        each_sample(&mut evidence, Direction::Download, Via::Tunnel, |sample| {
+            at(sample, End::Here).peers.remove("another-key");
+        });
+        assert_eq!(commands_of(&evidence).len(), 1);
+    }
+
+    #[test]
+    fn what_was_there_before_comes_back() {
+        let mut evidence = two_peers();
+        let facts = facts_of(&mut evidence, End::Here);
+        let steered = ReceiveQueue {
+            rps_cores: vec![0, 1],
+            rps_flows: 0,
+        };
+        facts.links[0].detail = Known::Value(LinkDetail {
+            receive_queues: Known::Value(vec![steered]),
+            ..LinkDetail::default()
+        });
+        let hashed = |udp4: &str, queues: usize| {
+            Known::Value(LinkDetail {
+                spreading: Known::Value(Spreading {
+                    queues,
+                    udp4: Known::Value(udp4.to_owned()),
+                    ..Spreading::default()
+                }),
+                ..LinkDetail::default()
+            })
+        };
+        let mut with = |udp4: &str, queues: usize| {
+            facts_of(&mut evidence, End::Here).links[1].detail = hashed(udp4, queues);
+            commands_of(&evidence)
+        };
+        let commands = with("s", 4);
+        assert!(commands[0].1.starts_with("echo 3 > "));
+        assert!(commands[1].1.contains("udp4 s  #"));
+        assert_eq!(with("sdfn", 4).len(), 1);
+        assert_eq!(with("sd", 1).len(), 1);
     }
 
     #[test]
