@@ -1,11 +1,12 @@
 //! What the driver of a tune needs of the two machines; a trait, so that its tests can do without machines.
 
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use wirespeed_doctor::End;
-use wirespeed_measure::{Ends, Load, MeasureError, Sample};
+use wirespeed_facts::CountersDelta;
+use wirespeed_measure::{CountedBy, Ends, Load, MeasureError, Sample};
 use wirespeed_reach::{Machine, ReachError};
 use wirespeed_settings::{Setting, Value};
 
@@ -96,17 +97,46 @@ impl Hands for Ends {
             other => other.map_err(TuneError::from),
         };
         // One failure may be chance; two in a row are not.
-        match once() {
+        let sample = match once() {
             Err(TuneError::Measure(_)) => {
                 self.settle()?;
                 once()
             }
+            other => other,
+        };
+        match sample {
+            Err(TuneError::Measure(MeasureError::NoConnection { .. })) => Ok(nothing_arrived(load)),
             other => other,
         }
     }
 
     fn stopped(&self) -> bool {
         self.stop.stopped()
+    }
+}
+
+/// A load whose connection was refused or never answered is a figure like any other: a full table of connections, or a
+/// change that cuts the tunnel, looks like this.
+fn nothing_arrived(load: &Load) -> Sample {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH);
+    Sample {
+        load: load.clone(),
+        started_at: now.unwrap_or_default().as_secs_f64(),
+        ran: load.seconds,
+        bytes: 0,
+        rate: 0.0,
+        counted_by: CountedBy::default(),
+        retransmits: None,
+        retransmits_with_warm_up: None,
+        lost: None,
+        dead_streams: load.streams,
+        stalled: true,
+        congestion_control: None,
+        intervals: Vec::new(),
+        loaded_rtt: None,
+        windows: None,
+        here: CountersDelta::default(),
+        far: None,
     }
 }
 
