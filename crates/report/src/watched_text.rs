@@ -1,7 +1,7 @@
 //! What was watched without a load, and the table of a rate sweep.
 
 use wirespeed_facts::{CoreTime, Known};
-use wirespeed_measure::{PassiveWatch, RateSweep, SequenceProbe, Via, Watched};
+use wirespeed_measure::{PassiveWatch, PeerWatched, RateSweep, SequenceProbe, Via, Watched};
 
 use crate::look::{Look, clean, table};
 use crate::measured_text::direction_word;
@@ -56,7 +56,35 @@ pub(crate) fn watch_table(record: &DoctorRecord, passive: &PassiveWatch, look: &
             ])
         })
         .collect();
-    format!("\n{}", table(look, 2, &header, &rows, 1))
+    let mut out = format!("\n{}", table(look, 2, &header, &rows, 1));
+    if let Some(peer) = record
+        .peer
+        .as_ref()
+        .and_then(|key| passive.here.peers.get(key))
+    {
+        out.push_str(&look.paragraph(2, &heard(peer)));
+    }
+    out
+}
+
+/// When the peer was last heard, as this end knows it.
+fn heard(peer: &PeerWatched) -> String {
+    let handshake = match peer.handshake_age {
+        Some(age) => format!(
+            "The last handshake with the peer was {} ago",
+            units::time(age)
+        ),
+        None => "There never was a handshake with the peer".to_owned(),
+    };
+    if peer.unanswered > 0 && peer.unanswered_for > 0.0 {
+        format!(
+            "{handshake}; {} were sent to it in the last {}, and nothing came back.",
+            units::bytes(peer.unanswered as f64),
+            units::time(peer.unanswered_for)
+        )
+    } else {
+        format!("{handshake}.")
+    }
 }
 
 /// Received and sent through an interface, bit/s. A link without any movement has no row.
@@ -171,4 +199,27 @@ fn sequence(probe: &SequenceProbe) -> String {
         fine(probe.lost()),
         fine(probe.out_of_order())
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_peer_that_went_silent_is_told() {
+        let mut peer = PeerWatched {
+            handshake_age: Some(47.0),
+            ..PeerWatched::default()
+        };
+        assert_eq!(
+            heard(&peer),
+            "The last handshake with the peer was 47.0 s ago."
+        );
+        peer.handshake_age = Some(400.0);
+        (peer.unanswered, peer.unanswered_for) = (1480, 60.0);
+        assert_eq!(
+            heard(&peer),
+            "The last handshake with the peer was 7 min ago; 1480 bytes were sent to it in the last 60.0 s, and nothing came back."
+        );
+    }
 }
