@@ -377,7 +377,8 @@ mod tests {
         let warning = finding(&with_rules(810, 1.0, 0.5)).unwrap();
         assert_eq!(warning.severity, Severity::Warning);
         assert!(warning.refused[0].remedy.contains("switching the firewall"));
-        assert!(warning.remedies[0].commands[1].contains("udp dport 51820 accept"));
+        let insert = "rule FAMILY TABLE INPUT_CHAIN udp dport 51820 accept";
+        assert!(warning.remedies[0].commands[1].contains(insert));
     }
 
     #[test]
