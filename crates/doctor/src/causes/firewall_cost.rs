@@ -264,7 +264,10 @@ fn found(evidence: &Evidence, end: End, hits: &[Hit]) -> Option<Found> {
         .max()
         .unwrap_or_default();
     Some(Found {
-        severity: if worst.share >= WORTH_A_WARNING {
+        severity: if worst.share >= EXPLAINS && directions.iter().any(|one| evidence.crippled(*one))
+        {
+            Severity::Critical
+        } else if worst.share >= WORTH_A_WARNING {
             Severity::Warning
         } else {
             Severity::Info
@@ -385,7 +388,9 @@ mod tests {
     fn a_large_part_explains_the_full_processor() {
         let evidence = with_rules(1500, 1.0, 0.5);
         assert_eq!(codes(&judge(&evidence)), ["cpu-saturated", CODE]);
-        only_finding(&with_rules(1700, 1.0, 0.5), CODE);
+        let severity = |ratio| only_finding(&with_rules(1700, 1.0, ratio), CODE).severity;
+        assert_eq!(severity(0.5), Severity::Warning);
+        assert_eq!(severity(0.4), Severity::Critical);
     }
 
     #[test]
