@@ -108,7 +108,7 @@ fn found(evidence: &Evidence, end: End) -> Option<Found> {
         direction: None,
         evidence: lines,
         because: format!(
-            "{overflows} connections to {place} came while the queue of a listening program{whose} was full, and were dropped to be tried again."
+            "{overflows} attempts to connect to {place} found the queue of a listening program{whose} full, and were dropped to be tried again."
         ),
         remedies: remedies(evidence, end, limit, &full),
         refused: limit
@@ -344,6 +344,7 @@ mod tests {
             "the program may want more already"
         );
         assert!(finding.because.contains("10.9.0.2:80"));
+        assert!(finding.because.contains(" attempts to connect to server "));
     }
 
     #[test]
