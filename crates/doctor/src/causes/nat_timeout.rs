@@ -186,21 +186,19 @@ fn one_sided(evidence: &Evidence) -> Outcome {
 /// Age of the dead session in seconds, and bytes that were sent without anything coming back.
 fn silence(evidence: &Evidence, peer: &Peer) -> Option<(f64, u64)> {
     let watched = crate::watched::at(evidence, End::Here);
-    let (age, sent) = match watched.and_then(|watched| watched.peers.get(&peer.public_key)) {
-        Some(at_the_end) => {
-            let sent = Some(at_the_end.unanswered);
-            let silent = at_the_end.unanswered_for >= ANSWERS_WITHIN;
-            (at_the_end.handshake_age, sent.filter(|_| silent))
-        }
-        None => {
-            let delta = evidence.probing_here.as_ref();
-            let moved = delta
-                .or(watched.map(|watched| &watched.counters))?
-                .peers
-                .get(&peer.public_key)?;
-            let sent = Some(moved.tx_bytes);
-            (peer.handshake_age, sent.filter(|_| moved.rx_bytes == 0))
-        }
+    let at_the_end = watched.and_then(|watched| watched.peers.get(&peer.public_key));
+    let (age, sent) = if let Some(at_the_end) = at_the_end {
+        let sent = Some(at_the_end.unanswered);
+        let silent = at_the_end.unanswered_for >= ANSWERS_WITHIN;
+        (at_the_end.handshake_age, sent.filter(|_| silent))
+    } else {
+        let delta = evidence.probing_here.as_ref();
+        let moved = delta
+            .or(watched.map(|watched| &watched.counters))?
+            .peers
+            .get(&peer.public_key)?;
+        let sent = Some(moved.tx_bytes);
+        (peer.handshake_age, sent.filter(|_| moved.rx_bytes == 0))
     };
     let age = age.filter(|age| *age > DEAD_AFTER)?;
     Some((age, sent.filter(|bytes| *bytes > 0)?))
