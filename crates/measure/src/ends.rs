@@ -13,7 +13,7 @@ use wirespeed_reach::{Machine, Pending};
 use crate::addresses::{self, Wanted};
 use crate::operations::{COUNTERS, SNAPSHOT, STOP};
 use crate::outside::{self, Outside};
-use crate::{MeasureError, Stop, Via};
+use crate::{MeasureError, Stop, Via, sensible};
 
 /// How long a snapshot of a machine may take.
 pub(crate) const SNAPSHOT_WITHIN: Duration = Duration::from_secs(20);
@@ -126,9 +126,14 @@ impl Ends {
             FarEnd::Iperf3 { .. } | FarEnd::Nothing => None,
         };
         let here_facts: Facts = here.call(SNAPSHOT, &scope, SNAPSHOT_WITHIN)?;
-        let far_facts: Option<Facts> = far_pending
-            .map(|pending| pending.wait(SNAPSHOT_WITHIN))
-            .transpose()?;
+        let here_facts = sensible::facts(here.name(), here_facts)?;
+        let far_facts = match (far_pending, far.machine()) {
+            (Some(pending), Some(machine)) => {
+                let facts: Facts = pending.wait(SNAPSHOT_WITHIN)?;
+                Some(sensible::facts(machine.name(), facts)?)
+            }
+            _ => None,
+        };
         if stop.stopped() {
             return Err(MeasureError::Stopped);
         }
@@ -282,7 +287,7 @@ impl Ends {
     /// # Errors
     /// When a machine does not answer, or [`Ends::stop`] was set.
     pub fn snapshot(&self) -> Result<(Facts, Option<Facts>), MeasureError> {
-        self.both(SNAPSHOT, SNAPSHOT_WITHIN)
+        self.both(SNAPSHOT, SNAPSHOT_WITHIN, sensible::facts)
     }
 
     /// Counters of both ends now, read at the same time.
@@ -290,7 +295,7 @@ impl Ends {
     /// # Errors
     /// When a machine does not answer, or [`Ends::stop`] was set.
     pub fn counters(&self) -> Result<(Counters, Option<Counters>), MeasureError> {
-        self.both(COUNTERS, COUNTERS_WITHIN)
+        self.both(COUNTERS, COUNTERS_WITHIN, sensible::counters)
     }
 
     /// Are both ends' tunnel interfaces among the links that were counted? A list without any link could not be read.
@@ -336,6 +341,7 @@ impl Ends {
         &self,
         operation: &str,
         limit: Duration,
+        checked: impl Fn(&str, R) -> Result<R, MeasureError>,
     ) -> Result<(R, Option<R>), MeasureError> {
         self.check_stop()?;
         let scope = |interface: &str| Scope {
@@ -348,11 +354,11 @@ impl Ends {
             _ => None,
         };
         let here = self.here.start(operation, &scope(&self.interface))?;
-        let here = self.wait(here, limit)?;
-        Ok((
-            here,
-            far.map(|pending| self.wait(pending, limit)).transpose()?,
-        ))
+        let here = checked(self.here.name(), self.wait(here, limit)?)?;
+        let far = far
+            .map(|pending| checked(&self.far_name(), self.wait(pending, limit)?))
+            .transpose()?;
+        Ok((here, far))
     }
 
     /// Ends early when [`Ends::stop`] was set.

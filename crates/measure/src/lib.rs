@@ -49,6 +49,7 @@ mod rate_sweep;
 mod sample;
 mod segmentation;
 mod segmentation_probe;
+mod sensible;
 mod sequence;
 mod sequence_probe;
 pub mod statistics;

@@ -11,7 +11,7 @@ use crate::ends::SNAPSHOT_WITHIN;
 use crate::operations::{SNAPSHOT, WAY};
 use crate::outside::WantedWay;
 use crate::prefix::{contains, prefix};
-use crate::{Ends, FarEnd, MeasureError, Overrides, Stop, Via};
+use crate::{Ends, FarEnd, MeasureError, Overrides, Stop, Via, sensible};
 
 /// How long a machine may take to look up a route.
 const WAY_WITHIN: Duration = Duration::from_secs(10);
@@ -162,11 +162,12 @@ impl Ends {
 }
 
 fn facts_of(machine: &Machine) -> Result<Facts, MeasureError> {
-    Ok(machine.call(
+    let facts = machine.call(
         SNAPSHOT,
         &wirespeed_facts::Scope { interface: None },
         SNAPSHOT_WITHIN,
-    )?)
+    )?;
+    sensible::facts(machine.name(), facts)
 }
 
 /// The link of one machine on whose network the other has an address, and that address.
