@@ -1,5 +1,6 @@
 //! Measurements in the terminal: the table of comparisons, probes, and what the machines are.
 
+use wirespeed_doctor::End;
 use wirespeed_facts::{DeviceStatistics, Implementation, Known, Peer};
 use wirespeed_measure::{Comparison, Direction, Protocol, RttSummary, Sample, Via};
 
@@ -7,6 +8,8 @@ use crate::look::{Look, clean, table};
 use crate::record::{MachineRecord, Measurements};
 use crate::units;
 
+/// Peers of one machine that are told.
+const PEERS_TOLD: usize = 10;
 /// Below this share of the road nobody would say that a tunnel carries something.
 const NOTHING: f64 = 0.005;
 
@@ -310,8 +313,8 @@ pub(crate) fn probes(measurements: &Measurements, look: &Look) -> String {
     out
 }
 
-/// What the machines are.
-pub(crate) fn machines(machines: &[MachineRecord], look: &Look) -> String {
+/// What the machines are. Of the first one's peers `own` alone is told, where it is given; of others the first few.
+pub(crate) fn machines(machines: &[MachineRecord], own: Option<&str>, look: &Look) -> String {
     let mut out = String::new();
     for machine in machines {
         let facts = &machine.facts;
@@ -362,8 +365,15 @@ pub(crate) fn machines(machines: &[MachineRecord], look: &Look) -> String {
             .and_then(|tunnel| tunnel.peers.value())
             .map(Vec::as_slice)
             .unwrap_or_default();
-        for peer in peers {
-            lines.push(("peer", peer_words(peer)));
+        let told: Vec<&Peer> = match own.filter(|_| machine.end == End::Here) {
+            Some(key) => peers.iter().filter(|peer| peer.public_key == key).collect(),
+            None => peers.iter().take(PEERS_TOLD).collect(),
+        };
+        lines.extend(told.iter().map(|peer| ("peer", peer_words(peer))));
+        let more = peers.len() - told.len();
+        if more > 0 {
+            let others = if told.is_empty() { "" } else { " more" };
+            lines.push(("peers", format!("{more}{others}")));
         }
         for (lead, text) in lines {
             out.push_str(&look.hanging(&format!("  {lead}"), 12, &clean(&text)));

@@ -77,20 +77,17 @@ fn plain(text: &str) -> String {
             let (to, after) = after.strip_prefix('(')?.split_once(')')?;
             Some((shown, to, after))
         });
-        match link {
-            Some((shown, to, after)) => {
-                out.push_str(shown);
-                if to.contains("://") {
-                    out.push_str(" (");
-                    out.push_str(to);
-                    out.push(')');
-                }
-                rest = after;
+        if let Some((shown, to, after)) = link {
+            out.push_str(shown);
+            if to.contains("://") {
+                out.push_str(" (");
+                out.push_str(to);
+                out.push(')');
             }
-            None => {
-                out.push('[');
-                rest = after;
-            }
+            rest = after;
+        } else {
+            out.push('[');
+            rest = after;
         }
     }
     out.push_str(rest);

@@ -73,7 +73,7 @@ pub fn test(record: &TestRecord, look: &Look) -> String {
     }
     if look.details {
         out.push_str(&measured_text::comparisons(&record.comparisons, look));
-        out.push_str(&measured_text::machines(&record.machines, look));
+        out.push_str(&measured_text::machines(&record.machines, None, look));
     }
     out
 }

@@ -62,7 +62,7 @@ fn headline(outcome: &Outcome, look: &Look) -> String {
                 .collect();
             format!("left: {}", left.join(", "))
         }
-        Verdict::Unmeasured => "nothing could be measured".to_owned(),
+        Verdict::Unmeasured => "what is left could not be told for sure".to_owned(),
     };
     let interface = &outcome.interface;
     let tried = match outcome.experiments.len() {
