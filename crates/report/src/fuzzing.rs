@@ -6,13 +6,16 @@
     reason = "a panic is what the caller looks for"
 )]
 
-use crate::{DoctorRecord, Look, TestRecord, TuneRecord, against, clean, diff, doctor, test, tune};
+use crate::{
+    DoctorRecord, HopsRecord, Look, TestRecord, TuneRecord, against, clean, diff, doctor, hops,
+    test, tune,
+};
 
 #[cfg(test)]
 #[path = "../../../fuzz/replay.rs"]
 mod replay;
 
-/// A record in JSON, of `test`, `doctor` or `tune`: `--against` reads one from a file, and half of what is in the others
+/// A record in JSON, of `test`, `doctor`, `doctor --hop` or `tune`: `--against` reads one from a file, and half of what is in the others
 /// was said by another machine.
 pub fn record(json: &[u8]) {
     for details in [false, true] {
@@ -26,6 +29,9 @@ pub fn record(json: &[u8]) {
         }
         if let Ok(record) = serde_json::from_slice::<DoctorRecord>(json) {
             harmless(&doctor(&record, " --far netns:a", &look));
+        }
+        if let Ok(record) = serde_json::from_slice::<HopsRecord>(json) {
+            harmless(&hops(&record, &look));
         }
         if let Ok(record) = serde_json::from_slice::<TuneRecord>(json) {
             harmless(&tune(&record, " --far netns:a", &look));

@@ -2,14 +2,15 @@
 
 use wirespeed_doctor::{Share, Standing, Verdict};
 use wirespeed_measure::Estimate;
+use wirespeed_settings::shell_word;
 
-use crate::doctor_text::doctor;
+use crate::doctor_text::doctor_on;
 use crate::look::{Look, columns, table};
 use crate::measured_text::direction_word;
 use crate::record::HopsRecord;
 use crate::units;
 
-/// The answer about a chain. `far_options` are those the user gave for the other end, for the commands it suggests.
+/// The answer about a chain.
 pub fn hops(record: &HopsRecord, look: &Look) -> String {
     let mut out = headline(record, look);
     out.push('\n');
@@ -44,8 +45,13 @@ pub fn hops(record: &HopsRecord, look: &Look) -> String {
         out.push('\n');
         out.push_str(&look.bold(&format!("The doctor on the hop from {from} to {to}")));
         out.push_str("\n\n");
-        // A remedy is tried from that hop's own machine; which options lead there only its user knows.
-        out.push_str(&doctor(record, "", look));
+        // A remedy is tried from that hop's own machine.
+        let on = match from {
+            "here" => String::new(),
+            other => format!(" # on {other}"),
+        };
+        let far = format!(" --far {}", shell_word(&to));
+        out.push_str(&doctor_on(record, &far, &on, look));
     }
     out
 }
@@ -156,4 +162,72 @@ fn with_interval(ratio: Estimate) -> String {
         units::percent(ratio.low).trim_end_matches(" %"),
         units::percent(ratio.high).trim_end_matches(" %")
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+    use wirespeed_doctor::judge_hops;
+
+    use super::*;
+    use crate::record::DoctorRecord;
+
+    /// Two tunnels in a row, of which the second loses half of its road, and what the doctor found there.
+    fn record() -> HopsRecord {
+        let round = json!({"bare": 100e6, "tunnel": 50e6});
+        let estimate =
+            |value: f64| json!({"value": value, "low": value - 0.01, "high": value + 0.01});
+        let hop = |from: &str, to: &str, ratio: f64| {
+            json!({
+                "from": from, "to": to, "interface": "wg0", "idle_rtt": 0.01,
+                "rates": [{"direction": "upload", "bare": 100e6, "tunnel": 100e6 * ratio,
+                           "ratio": estimate(ratio), "rounds": vec![round.clone(); 5]}],
+            })
+        };
+        let measured = json!({
+            "hops": [hop("here", "ssh://root@hub", 0.95), hop("ssh://root@hub", "ssh://root@nas", 0.5)],
+            "whole": [{"direction": "upload", "rate": 50e6, "worst_hop": 0, "of_worst": estimate(0.5),
+                       "rounds": vec![50e6; 5]}],
+            "whole_idle_rtt": 0.02,
+            "not_measured": [{"what": "download", "because": "refused"}],
+        });
+        let doctor = include_str!("../tests/recorded/doctor-black-hole.json");
+        let mut doctor: DoctorRecord = serde_json::from_str(doctor).unwrap();
+        for (machine, name) in doctor
+            .machines
+            .iter_mut()
+            .zip(["ssh://root@hub", "ssh://root@nas"])
+        {
+            name.clone_into(&mut machine.name);
+        }
+        let report = judge_hops(serde_json::from_value(measured).unwrap());
+        HopsRecord::new(report, Some(doctor))
+    }
+
+    #[test]
+    fn a_fix_is_for_the_machine_and_the_far_end_of_its_hop() {
+        let record = record();
+        let text = hops(&record, &Look::new(120, false, false));
+        let interface = &record.doctor.as_ref().unwrap().interface;
+        let fix = format!(
+            "wirespeed tune {interface} --far ssh://root@nas --only icmp-black-hole # on ssh://root@hub"
+        );
+        assert!(text.contains(&fix), "{text}");
+        assert!(
+            text.contains("too slow  The tunnel ssh://root@hub"),
+            "{text}"
+        );
+        // The fuzzed reading of records has one of these to begin with.
+        let known = include_str!("../../../fuzz/corpus/report_record/doctor-hops");
+        assert!(serde_json::from_str::<HopsRecord>(known).is_ok());
+        let mut first = record;
+        let doctor = first.doctor.as_mut().unwrap();
+        "here".clone_into(&mut doctor.machines[0].name);
+        "ssh://root@the hub".clone_into(&mut doctor.machines[1].name);
+        let text = hops(&first, &Look::new(120, false, false));
+        assert!(
+            text.contains("--far 'ssh://root@the hub' --only icmp-black-hole\n"),
+            "{text}"
+        );
+    }
 }
