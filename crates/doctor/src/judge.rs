@@ -188,10 +188,15 @@ fn unexplained(evidence: &Evidence, found: &[(f64, Finding)]) -> Vec<Found> {
     let slow = |direction| {
         evidence.stalled(direction) || evidence.below(direction, SLOW_FOR_SURE) == Some(true)
     };
+    // What was found the other way may explain this one, too, where there was no time to measure it here.
+    let open = |direction| {
+        let mut missing = evidence.not_measured.iter();
+        missing.any(|one| one.what.ends_with(word(direction)))
+    };
     let explained = |direction| {
         found.iter().any(|(_, one)| {
             one.severity > Severity::Info
-                && one.direction.is_none_or(|of| of == direction)
+                && (one.direction.is_none_or(|of| of == direction) || open(direction))
                 && !OF_NO_LOAD.contains(&one.code.as_str())
         })
     };

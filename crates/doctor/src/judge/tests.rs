@@ -1,7 +1,7 @@
 use std::collections::BTreeSet;
 
 use wirespeed_facts::{Known, Link};
-use wirespeed_measure::{Direction, Via};
+use wirespeed_measure::{Direction, NotMeasured, Via};
 
 use super::{UNEXPLAINED, judge, set_consequences};
 use crate::testing::{
@@ -106,6 +106,11 @@ fn each_direction_is_unexplained_by_itself() {
         "{:?}",
         judge(&evidence).findings
     );
+    evidence.not_measured = vec![NotMeasured {
+        what: "another congestion control, download".to_owned(),
+        because: "3 s are left".to_owned(),
+    }];
+    assert_eq!(codes_of(&evidence), ["mtu-exceeds-path"]);
     let mut evidence = healthy();
     set_ratio(&mut evidence, Direction::Download, 0.7);
     evidence.idle_return = Known::Value(IdleReturn {
