@@ -1,7 +1,7 @@
 //! `wirespeed doctor --hop …`: a chain of machines, hop by hop and as a whole.
 
 use wirespeed_doctor::{HopReport, Options, Verdict, WorstHop, investigate, judge, judge_hops};
-use wirespeed_measure::{Chain, ChainPlan, Direction, Stop};
+use wirespeed_measure::{Chain, ChainPlan, Direction, MeasureError, Stop};
 use wirespeed_reach::{Machine, Place};
 use wirespeed_report::{DoctorRecord, HopsRecord};
 
@@ -35,8 +35,8 @@ pub(crate) fn run(wanted: &Wanted<'_>) -> Result<Exit, Failure> {
         rounds: ROUNDS,
         seed: 1,
     };
-    let report = judge_hops(chain.measure(&plan, &bar)?);
-    let doctor = look_at(&chain, &report, wanted.quick, &stop, &bar)?;
+    let mut report = judge_hops(chain.measure(&plan, &bar)?);
+    let doctor = look_at(&chain, &mut report, wanted.quick, &stop, &bar)?;
     bar.finish();
     let record = HopsRecord::new(report, doctor);
     if wanted.show.json {
@@ -76,10 +76,10 @@ fn machines(wanted: &Wanted<'_>) -> Result<Vec<Machine>, Failure> {
         .collect()
 }
 
-/// The doctor's look at the worst hop, where its tunnel loses too much.
+/// The doctor's look at the worst hop, where its tunnel loses too much. What was measured of the chain is told in any case.
 fn look_at(
     chain: &Chain,
-    report: &HopReport,
+    report: &mut HopReport,
     quick: bool,
     stop: &Stop,
     bar: &terminal::Bar,
@@ -96,6 +96,13 @@ fn look_at(
         quick,
         ..Options::default()
     };
-    let evidence = investigate(&ends, &options, bar)?;
-    Ok(Some(DoctorRecord::new(&evidence, &judge(&evidence))))
+    match investigate(&ends, &options, bar) {
+        Ok(evidence) => Ok(Some(DoctorRecord::new(&evidence, &judge(&evidence)))),
+        Err(MeasureError::Stopped) => Err(Failure::interrupted()),
+        Err(error) => {
+            let remark = format!("the doctor could not look at that hop: {error}");
+            report.remarks.push(remark);
+            Ok(None)
+        }
+    }
 }

@@ -88,10 +88,12 @@ pub(super) fn whole_of(hops: &[Hop]) -> Result<Result<Ends, String>, MeasureErro
             continue;
         }
         ends.tunnel_address = Some(address);
-        if ends.idle_rtt(Via::Tunnel, 4, 0.15)?.received > 0 {
-            return Ok(Ok(ends));
+        match ends.idle_rtt(Via::Tunnel, 4, 0.15) {
+            Ok(rtt) if rtt.received > 0 => return Ok(Ok(ends)),
+            Ok(_) => tried.push(format!("{address} does not answer")),
+            Err(error @ MeasureError::ProbeFailed { .. }) => tried.push(error.to_string()),
+            Err(error) => return Err(error),
         }
-        tried.push(format!("{address} does not answer"));
     }
     Ok(Err(format!(
         "{} is not reached from {} over the chain: {}",

@@ -53,20 +53,49 @@ impl<'a> Taking<'a> {
     }
 
     pub(super) fn idle(&mut self) -> Result<(), MeasureError> {
-        for hop in &self.chain.hops {
+        let chain = self.chain;
+        for hop in &chain.hops {
             let (from, to) = hop.names();
-            self.progress.step(
-                &format!("idle round trip, {from} to {to}"),
-                0.0,
-                self.seconds_of(self.all()),
-            );
-            self.idle
-                .push(hop.ends.idle_rtt(hop.idle_via(), 8, 0.05)?.median);
+            let what = format!("idle round trip, {from} to {to}");
+            self.progress.step(&what, 0.0, self.seconds_of(self.all()));
+            let idle = self.idle_of(what, &hop.ends, hop.idle_via())?;
+            self.idle.push(idle);
         }
-        if let Ok(whole) = &self.chain.whole {
-            self.whole_idle = whole.idle_rtt(Via::Tunnel, 8, 0.05)?.median;
+        if let Ok(whole) = &chain.whole {
+            let what = "idle round trip, the whole chain".to_owned();
+            self.whole_idle = self.idle_of(what, whole, Via::Tunnel)?;
         }
         Ok(())
+    }
+
+    fn idle_of(
+        &mut self,
+        what: String,
+        ends: &Ends,
+        via: Via,
+    ) -> Result<Option<f64>, MeasureError> {
+        let idle = ends.idle_rtt(via, 8, 0.05);
+        let idle = self.keep(what, idle.map_err(|error| ends.or_gone(error)))?;
+        Ok(idle.and_then(|rtt| rtt.median))
+    }
+
+    /// What only one hop can't do is no reason to end the chain.
+    fn keep<T>(
+        &mut self,
+        what: String,
+        result: Result<T, MeasureError>,
+    ) -> Result<Option<T>, MeasureError> {
+        match result {
+            Ok(value) => Ok(Some(value)),
+            Err(error) if of_one_hop(&error) => {
+                self.not_measured.push(NotMeasured {
+                    what,
+                    because: error.to_string(),
+                });
+                Ok(None)
+            }
+            Err(error) => Err(error),
+        }
     }
 
     pub(super) fn round(&mut self, round: u32, direction: usize) -> Result<(), MeasureError> {
@@ -144,23 +173,11 @@ impl<'a> Taking<'a> {
             congestion_control: None,
             rate: None,
         };
-        match sample_with_retry(ends, &load) {
-            Ok(sample) => Ok(goodput(&sample)),
-            Err(
-                error @ (MeasureError::NoConnection { .. }
-                | MeasureError::NoAddress { .. }
-                | MeasureError::NoIperf3 { .. }
-                | MeasureError::LoadFailed { .. }),
-            ) => {
-                self.failed.push((hop, via, direction));
-                self.not_measured.push(NotMeasured {
-                    what,
-                    because: error.to_string(),
-                });
-                Ok(None)
-            }
-            Err(error) => Err(error),
+        let sample = self.keep(what, sample_with_retry(ends, &load))?;
+        if sample.is_none() {
+            self.failed.push((hop, via, direction));
         }
+        Ok(sample.and_then(|sample| goodput(&sample)))
     }
 
     fn describe(&self, hop: Option<usize>, via: Via, direction: Direction) -> String {
@@ -252,5 +269,45 @@ impl<'a> Taking<'a> {
             whole_idle_rtt: self.whole_idle,
             not_measured: self.not_measured,
         }
+    }
+}
+
+/// Does an error say something of one hop, and nothing of the others?
+fn of_one_hop(error: &MeasureError) -> bool {
+    matches!(
+        error,
+        MeasureError::NoConnection { .. }
+            | MeasureError::NoAddress { .. }
+            | MeasureError::NoIperf3 { .. }
+            | MeasureError::LoadFailed { .. }
+            | MeasureError::ProbeFailed { .. }
+            | MeasureError::InterfaceGone { .. }
+            | MeasureError::ServerBusy { .. }
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_machine_that_is_gone_ends_the_chain_and_a_hop_that_fails_does_not() {
+        let (machine, interface) = ("hub".to_owned(), "wg0".to_owned());
+        assert!(of_one_hop(&MeasureError::InterfaceGone {
+            machine,
+            interface
+        }));
+        assert!(of_one_hop(&MeasureError::ProbeFailed {
+            what: "round-trip time",
+            machine: "hub".to_owned(),
+            because: "operation not permitted".to_owned(),
+        }));
+        assert!(!of_one_hop(&MeasureError::Stopped));
+        assert!(!of_one_hop(&MeasureError::Reach(
+            wirespeed_reach::ReachError::Rubbish {
+                machine: "hub".to_owned(),
+                detail: "not ours".to_owned(),
+            }
+        )));
     }
 }
