@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use clap::Args;
 use wirespeed_doctor::{Diagnosis, Evidence, Options, Verdict, investigate, judge, watch};
+use wirespeed_measure::LONGEST_WATCH;
 use wirespeed_reach::Place;
 use wirespeed_report::DoctorRecord;
 
@@ -42,11 +43,11 @@ pub(crate) struct Arguments {
     #[arg(long, conflicts_with_all = ["quick", "hop", "from", "expect", "sweep"])]
     passive: bool,
 
-    /// How long to watch: 60s, 5m.
+    /// How long to watch: 60s, 5m, an hour at most.
     #[arg(
         long = "for",
         value_name = "TIME",
-        value_parser = numbers::duration,
+        value_parser = watch_time,
         default_value = "60s",
         requires = "passive"
     )]
@@ -58,7 +59,7 @@ pub(crate) struct Arguments {
 
     /// A machine on the way to the other end (a hub, a gateway), in the order in which the traffic passes them;
     /// repeatable. Each hop is measured by itself, outside its tunnel and through it, and all of them together.
-    #[arg(long, value_name = "PLACE", requires = "far", conflicts_with_all = ["expect", "record", "from"])]
+    #[arg(long, value_name = "PLACE", requires = "far", conflicts_with_all = ["expect", "record", "from", "peer", "bare_address", "tunnel_address"])]
     hop: Vec<Place>,
 
     /// What you expect of the line: 300mbit, 1.5gbit.
@@ -78,6 +79,14 @@ pub(crate) struct Arguments {
 
     #[command(flatten)]
     pub(crate) show: terminal::Show,
+}
+
+fn watch_time(text: &str) -> Result<Duration, String> {
+    let time = numbers::duration(text)?;
+    if time > LONGEST_WATCH {
+        return Err(format!("{text:?} is too long; an hour is the most"));
+    }
+    Ok(time)
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
@@ -151,5 +160,51 @@ fn show(evidence: &Evidence, diagnosis: &Diagnosis, arguments: &Arguments) -> Re
             &arguments.far.as_typed(),
             &look,
         ))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+    use clap::error::ErrorKind;
+
+    use super::*;
+
+    #[derive(Debug, Parser)]
+    struct Alone {
+        #[command(flatten)]
+        arguments: Arguments,
+    }
+
+    fn refusal(line: &str) -> Option<ErrorKind> {
+        Alone::try_parse_from(line.split(' '))
+            .err()
+            .map(|error| error.kind())
+    }
+
+    #[test]
+    fn a_watch_lasts_an_hour_at_most() {
+        assert_eq!(refusal("doctor wg0 --passive --for 1h"), None);
+        assert_eq!(
+            refusal("doctor wg0 --passive --for 2h"),
+            Some(ErrorKind::ValueValidation)
+        );
+    }
+
+    /// What they say of one tunnel can't hold for each hop.
+    #[test]
+    fn a_chain_takes_no_peer_and_no_addresses() {
+        let chain = "doctor wg0 --hop ssh://hub --far ssh://nas";
+        assert_eq!(refusal(chain), None);
+        for option in [
+            "--peer KEY",
+            "--bare-address 192.0.2.1",
+            "--tunnel-address 10.9.0.2",
+        ] {
+            assert_eq!(
+                refusal(&format!("{chain} {option}")),
+                Some(ErrorKind::ArgumentConflict)
+            );
+        }
     }
 }
