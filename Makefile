@@ -30,6 +30,7 @@ test: setup
 
 test-full: build peers test
 	for round in 1 2 3; do cargo test --package wirespeed-cli --test scenarios -- --include-ignored || exit; done
+	cargo test --package wirespeed-cli --test doctor_faults -- --ignored
 	cargo test --package wirespeed-device --test interop -- --ignored
 	@scripts/outside-suites
 	@scripts/kernel-vm test

@@ -43,14 +43,20 @@ impl Lab {
 
     /// The doctor at the first end, with the far end given by its arguments.
     pub(crate) fn doctor(&self, arguments: &[&str]) -> Output {
+        let mut doctor = self.doctor_command(arguments);
+        doctor.output().expect("ip netns exec runs")
+    }
+
+    /// The command for it; `ip netns exec` becomes the program itself.
+    pub(crate) fn doctor_command(&self, arguments: &[&str]) -> Command {
         let here = if self.site { "gw1" } else { "client" };
-        Command::new("ip")
+        let mut command = Command::new("ip");
+        command
             .args(["netns", "exec", &self.namespace(here)])
             .args([env!("CARGO_BIN_EXE_wirespeed"), "doctor"])
             .args([&format!("wg{}0", self.id), "--quick", "--json"])
-            .args(arguments)
-            .output()
-            .expect("ip netns exec runs")
+            .args(arguments);
+        command
     }
 
     /// The namespace of the tunnel's other end.
@@ -58,7 +64,7 @@ impl Lab {
         self.namespace(if self.site { "gw2" } else { "server" })
     }
 
-    fn namespace(&self, host: &str) -> String {
+    pub(crate) fn namespace(&self, host: &str) -> String {
         format!("ws-{}-{host}", self.id)
     }
 }
