@@ -93,7 +93,7 @@ fn rows(record: &HopsRecord, narrow: bool) -> Vec<Vec<String>> {
                 } else {
                     format!("{} → {}", hop.from, hop.to)
                 },
-                direction_word(rates.direction).to_owned(),
+                direction_word(rates.direction),
                 rates.bare.map_or_else(|| "?".to_owned(), units::rate),
             ];
             match (&hop.interface, verdict.shares.get(index)) {
@@ -120,7 +120,7 @@ fn rows(record: &HopsRecord, narrow: bool) -> Vec<Vec<String>> {
             .map_or_else(|| "?".to_owned(), units::rate);
         let mut row = vec![
             if narrow { "all" } else { "all together" }.to_owned(),
-            direction_word(whole.direction).to_owned(),
+            direction_word(whole.direction),
             yardstick,
             whole.rate.map_or_else(|| "?".to_owned(), units::rate),
         ];

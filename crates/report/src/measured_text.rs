@@ -4,6 +4,8 @@ use wirespeed_doctor::End;
 use wirespeed_facts::{DeviceStatistics, Implementation, Known, Peer};
 use wirespeed_measure::{Comparison, Direction, Protocol, RttSummary, Sample, Via};
 
+use wirespeed_words::say;
+
 use crate::look::{Look, clean, table};
 use crate::record::{MachineRecord, Measurements};
 use crate::units;
@@ -14,10 +16,10 @@ const PEERS_TOLD: usize = 10;
 const NOTHING: f64 = 0.005;
 
 /// `upload` or `download`.
-pub(crate) fn direction_word(direction: Direction) -> &'static str {
+pub(crate) fn direction_word(direction: Direction) -> String {
     match direction {
-        Direction::Upload => "upload",
-        Direction::Download => "download",
+        Direction::Upload => say!("direction-upload"),
+        Direction::Download => say!("direction-download"),
     }
 }
 

@@ -118,7 +118,7 @@ fn change_row(change: &Change) -> Vec<String> {
     };
     let share = |ratio: Option<f64>| ratio.map_or_else(|| "?".to_owned(), units::percent);
     vec![
-        measured_text::direction_word(change.direction).to_owned(),
+        measured_text::direction_word(change.direction),
         change.streams.to_string(),
         share(change.then.ratio),
         share(change.now.ratio),

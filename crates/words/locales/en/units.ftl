@@ -1,0 +1,3 @@
+# Units that are words. The key is `unit-` and the unit as evidence has it.
+
+unit-packets = packets

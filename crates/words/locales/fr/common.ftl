@@ -1,0 +1,6 @@
+# Les mots communs.
+
+yes = oui
+no = non
+direction-upload = envoi
+direction-download = réception

@@ -1,0 +1,144 @@
+//! Which language a person reads.
+
+use std::cell::Cell;
+use std::sync::atomic::{AtomicU8, Ordering};
+
+/// The languages there are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Language {
+    /// `en`.
+    English,
+    /// `fr`.
+    French,
+}
+
+static CHOSEN: AtomicU8 = AtomicU8::new(0);
+
+thread_local! {
+    static WITHIN: Cell<Option<Language>> = const { Cell::new(None) };
+}
+
+impl Language {
+    /// All of them; English, which is complete by definition, first.
+    pub const ALL: [Self; 2] = [Self::English, Self::French];
+
+    /// Its tag in BCP 47.
+    pub const fn tag(self) -> &'static str {
+        match self {
+            Self::English => "en",
+            Self::French => "fr",
+        }
+    }
+
+    /// Of a tag or a POSIX locale: `fr`, `fr-CA`, `fr_FR.UTF-8@euro`; `C` and `POSIX` are English. `None` = one we don't speak.
+    pub fn of(locale: &str) -> Option<Self> {
+        let language = locale.split(['_', '-', '.', '@']).next()?;
+        if is_c(locale) {
+            return Some(Self::English);
+        }
+        Self::ALL
+            .into_iter()
+            .find(|one| one.tag().eq_ignore_ascii_case(language))
+    }
+
+    /// What the environment asks for: `LANGUAGE` (a list, the most wanted first), else `LC_ALL`, `LC_MESSAGES`, `LANG`; English where none of
+    /// them names a language that is there. `LC_ALL=C` is how scripts ask for plain English, so it counts before `LANGUAGE`, as with
+    /// gettext.
+    pub fn of_environment(variable: impl Fn(&str) -> Option<String>) -> Self {
+        let set = |name: &str| variable(name).filter(|value| !value.is_empty());
+        if set("LC_ALL").is_some_and(|locale| is_c(&locale)) {
+            return Self::English;
+        }
+        let list = set("LANGUAGE").unwrap_or_default();
+        if let Some(wanted) = list.split(':').find_map(Self::of) {
+            return wanted;
+        }
+        ["LC_ALL", "LC_MESSAGES", "LANG"]
+            .into_iter()
+            .find_map(set)
+            .and_then(|locale| Self::of(&locale))
+            .unwrap_or(Self::English)
+    }
+}
+
+fn is_c(locale: &str) -> bool {
+    let name = locale.split(['.', '@']).next().unwrap_or_default();
+    name == "C" || name == "POSIX"
+}
+
+/// The language of the whole program from now on.
+pub fn speak(language: Language) {
+    CHOSEN.store(language as u8, Ordering::Relaxed);
+}
+
+/// The language of the moment.
+pub fn language() -> Language {
+    WITHIN.get().unwrap_or_else(|| {
+        let chosen = usize::from(CHOSEN.load(Ordering::Relaxed));
+        Language::ALL
+            .get(chosen)
+            .copied()
+            .unwrap_or(Language::English)
+    })
+}
+
+/// Runs something in a language, on this thread only.
+pub fn within<T>(language: Language, run: impl FnOnce() -> T) -> T {
+    struct Back(Option<Language>);
+    impl Drop for Back {
+        fn drop(&mut self) {
+            WITHIN.set(self.0);
+        }
+    }
+    let _back = Back(WITHIN.replace(Some(language)));
+    run()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn asked(variables: &[(&str, &str)]) -> Language {
+        Language::of_environment(|name| {
+            variables
+                .iter()
+                .find(|(one, _)| *one == name)
+                .map(|(_, value)| (*value).to_owned())
+        })
+    }
+
+    #[test]
+    fn the_environment_is_asked_in_order() {
+        use Language::{English, French};
+        for (variables, language) in [
+            (&[][..], English),
+            (&[("LANG", "fr_FR.UTF-8")], French),
+            (&[("LANG", "de_DE.UTF-8")], English),
+            (
+                &[("LANG", "fr_FR.UTF-8"), ("LC_MESSAGES", "en_GB.UTF-8")],
+                English,
+            ),
+            (&[("LC_ALL", "fr_CA"), ("LANG", "en_US")], French),
+            (&[("LC_ALL", ""), ("LANG", "fr")], French),
+            (&[("LANGUAGE", "de:fr:en"), ("LANG", "en_US.UTF-8")], French),
+            (&[("LANGUAGE", "de"), ("LANG", "fr_BE@euro")], French),
+            (&[("LANGUAGE", "fr"), ("LC_ALL", "C.UTF-8")], English),
+            (&[("LANGUAGE", "fr"), ("LANG", "C")], French),
+        ] {
+            assert_eq!(asked(variables), language, "{variables:?}");
+        }
+    }
+
+    #[test]
+    fn a_language_holds_within_and_no_longer() {
+        assert_eq!(language(), Language::English);
+        let inside = within(Language::French, || {
+            (language(), within(Language::English, language), language())
+        });
+        assert_eq!(
+            inside,
+            (Language::French, Language::English, Language::French)
+        );
+        assert_eq!(language(), Language::English);
+    }
+}
