@@ -226,6 +226,7 @@ fn connections_through(
         remote: peers
             .flat_map(|peer| peer.allowed_ips.iter().cloned())
             .collect(),
+        except: Vec::new(),
         ports: Vec::new(),
     });
     if let Known::Value(found) = &mut connections {
@@ -243,7 +244,6 @@ fn subjects(tunnels: &[Tunnel], mut outer_interfaces: Vec<String>) -> Vec<Subjec
     let subject = |tunnel: &Tunnel| {
         let endpoints = || {
             let peers = tunnel.peers.value().into_iter().flatten();
-        except: Vec::new(),
             peers.filter_map(|peer| peer.endpoint)
         };
         // Without any endpoint it may be reached by either.
