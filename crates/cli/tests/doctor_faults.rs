@@ -62,7 +62,7 @@ enum Wanted {
     Error(fn(&Lab) -> String),
 }
 
-const FAULTS: [Fault; 10] = [
+const FAULTS: [Fault; 11] = [
     Fault {
         name: "the_peer_roams_twice",
         ci: false,
@@ -122,6 +122,12 @@ const FAULTS: [Fault; 10] = [
         ci: true,
         what: What::FarEnd(Act::Gigabytes),
         wanted: Wanted::Error(|_| HOSTILE.to_owned()),
+    },
+    Fault {
+        name: "the_far_end_tells_of_other_counters_each_time",
+        ci: false,
+        what: What::FarEnd(Act::ManyNames),
+        wanted: Wanted::NothingFound,
     },
 ];
 

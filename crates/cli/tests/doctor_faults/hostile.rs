@@ -12,8 +12,10 @@ use tempfile::TempDir;
 const ACT: &str = "WIRESPEED_TEST_ACT";
 const NAMESPACE: &str = "WIRESPEED_TEST_NAMESPACE";
 
-/// Counters that a stuffed answer tells of; it takes some 15 MiB, of 16 that a line may have.
-const STUFFED_WITH: u32 = 700_000;
+/// Counters with which an answer takes some 15 MiB, of 16 that a line may have.
+const A_LINE_FULL: u32 = 700_000;
+/// Counters that a machine may just have.
+const JUST_POSSIBLE: u32 = 13_000;
 
 /// What the far end does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -24,9 +26,16 @@ pub(crate) enum Act {
     NoEncoding,
     /// Every answer about counters has as many as fit into a line, of other names each time.
     Gigabytes,
+    /// Every answer about counters has as many as are believed, of other names each time.
+    ManyNames,
 }
 
-const ACTS: [Act; 3] = [Act::EndlessLine, Act::NoEncoding, Act::Gigabytes];
+const ACTS: [Act; 4] = [
+    Act::EndlessLine,
+    Act::NoEncoding,
+    Act::Gigabytes,
+    Act::ManyNames,
+];
 
 /// Lets this program be ssh to the doctor; what is returned must live as long as the doctor.
 pub(crate) fn prepare(doctor: &mut Command, act: Act, namespace: &str) -> TempDir {
@@ -81,7 +90,8 @@ fn hand_on(act: Act, answers: impl BufRead, mut out: impl Write) -> io::Result<(
             Act::NoEncoding if loads_run => {
                 out.write_all(b"{\"id\":1,\"error\":\"\xc3\x28\xff\xfe\"}\n")?;
             }
-            Act::Gigabytes => writeln!(out, "{}", stuffed(&answer, number))?,
+            Act::Gigabytes => writeln!(out, "{}", stuffed(&answer, number, A_LINE_FULL))?,
+            Act::ManyNames => writeln!(out, "{}", stuffed(&answer, number, JUST_POSSIBLE))?,
             Act::EndlessLine | Act::NoEncoding => writeln!(out, "{answer}")?,
         }
         out.flush()?;
@@ -91,14 +101,14 @@ fn hand_on(act: Act, answers: impl BufRead, mut out: impl Write) -> io::Result<(
     Ok(())
 }
 
-/// An answer about counters tells of more than there are.
-fn stuffed(answer: &str, number: usize) -> String {
+/// An answer about counters tells of so many more than there are.
+fn stuffed(answer: &str, number: usize, more: u32) -> String {
     const COUNTERS: &str = r#""protocols":{"#;
     let Some((before, after)) = answer.split_once(COUNTERS) else {
         return answer.to_owned();
     };
     let mut stuffed = format!("{before}{COUNTERS}");
-    for counter in 0..STUFFED_WITH {
+    for counter in 0..more {
         let _ = write!(stuffed, r#""{number:04}.{counter:07}":{number},"#);
     }
     stuffed + after
