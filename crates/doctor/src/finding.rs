@@ -12,7 +12,8 @@ const HEADERS: f64 = 52.0;
 /// One cause: its stable code, its title, how to know, and how it stands to the others.
 pub(crate) struct Check {
     pub(crate) code: &'static str,
-    pub(crate) title: &'static str,
+    /// In the language of the moment.
+    pub(crate) title: fn() -> String,
     pub(crate) run: fn(&Evidence) -> Outcome,
     /// Is that finding (the second) only what this cause, as found (the first), brings about?
     pub(crate) brings: fn(&Evidence, &Finding, &Finding) -> bool,
@@ -30,7 +31,7 @@ impl Check {
     /// A cause that stands for itself.
     pub(crate) const fn new(
         code: &'static str,
-        title: &'static str,
+        title: fn() -> String,
         run: fn(&Evidence) -> Outcome,
     ) -> Self {
         Self {

@@ -1,6 +1,7 @@
 //! Evidence to diagnosis: run every check, set consequences under their causes, order, and say it in one word.
 
 use wirespeed_measure::{Direction, NotMeasured, Via};
+use wirespeed_words::say;
 
 use crate::causes::{CHECKS, explains};
 use crate::finding::{Found, line, percent, rates_line};
@@ -71,14 +72,11 @@ pub fn judge(evidence: &Evidence) -> Diagnosis {
 }
 
 /// Every code a finding can have, with its title.
-pub fn codes() -> Vec<(&'static str, &'static str)> {
+pub fn codes() -> Vec<(&'static str, String)> {
     CHECKS
         .iter()
-        .map(|check| (check.code, check.title))
-        .chain([(
-            UNEXPLAINED,
-            "The tunnel is slow, and none of the known causes shows",
-        )])
+        .map(|check| (check.code, (check.title)()))
+        .chain([(UNEXPLAINED, say!("unexplained-title"))])
         .collect()
 }
 

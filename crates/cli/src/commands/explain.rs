@@ -45,7 +45,7 @@ fn list(look: &Look) -> String {
         .unwrap_or_default();
     let mut out = String::from("The causes wirespeed knows:\n\n");
     for (code, title) in wirespeed_doctor::codes() {
-        out.push_str(&look.entry(code, widest, title));
+        out.push_str(&look.entry(code, widest, &title));
     }
     out.push_str("\nwirespeed explain CODE tells more about one.\n");
     out

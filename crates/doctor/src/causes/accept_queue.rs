@@ -7,6 +7,7 @@ use serde_json::json;
 use wirespeed_facts::TcpListener;
 use wirespeed_measure::{ExchangeSample, Via};
 use wirespeed_settings::Setting;
+use wirespeed_words::say;
 
 use crate::finding::{Check, Found, Outcome, line, milliseconds, remedy_of};
 use crate::readings::{counted, readings};
@@ -15,11 +16,7 @@ use crate::{Change, End, Evidence, EvidenceLine, Goal, Refusal, Remedy, Severity
 
 pub(super) const CODE: &str = "accept-queue";
 
-pub(super) const CHECK: Check = Check::new(
-    CODE,
-    "Connections are made faster than a program accepts them",
-    run,
-);
+pub(super) const CHECK: Check = Check::new(CODE, || say!("accept-queue-title"), run);
 
 /// Fewer are a program's start, or a moment in which it was busy.
 const TOLERATED: u64 = 10;

@@ -4,6 +4,7 @@
 //! and says nothing. Known from the configuration alone, so it works when no packet passes.
 
 use std::net::IpAddr;
+use wirespeed_words::say;
 
 use wirespeed_facts::{Known, Peer, Tunnel};
 use wirespeed_settings::shell_word;
@@ -15,7 +16,7 @@ use crate::{End, Evidence, EvidenceLine, Goal, Remedy, Severity};
 
 pub(super) const CODE: &str = "allowed-ips-overlap";
 
-pub(super) const CHECK: Check = Check::new(CODE, "A peer's addresses belong to another peer", run);
+pub(super) const CHECK: Check = Check::new(CODE, || say!("allowed-ips-overlap-title"), run);
 
 /// Peers that are told one by one.
 const MOST_TOLD: usize = 8;

@@ -11,6 +11,7 @@ use serde_json::json;
 use wirespeed_facts::CountersDelta;
 use wirespeed_measure::{Direction, Via};
 use wirespeed_settings::{Setting, shell_word};
+use wirespeed_words::say;
 
 use super::cpu_saturated::{machine_name, machines};
 use super::{names_host, same_direction};
@@ -27,7 +28,7 @@ pub(super) const CHECK: Check = Check {
     brings: loses_packets,
     follows_from: starved,
     slows: in_direction,
-    ..Check::new(CODE, "A core's receive backlog overflows", run)
+    ..Check::new(CODE, || say!("backlog-overflow-title"), run)
 };
 
 const SYSCTL: &str = "net.core.netdev_max_backlog";

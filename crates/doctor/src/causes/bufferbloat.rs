@@ -6,6 +6,7 @@
 use wirespeed_facts::{Known, TcpProgress};
 use wirespeed_measure::statistics::percentile;
 use wirespeed_measure::{Direction, RttSummary, Sample, Via};
+use wirespeed_words::say;
 
 use crate::finding::{self, Cap, Check, Found, Outcome, line, milliseconds, rates_line};
 use crate::view::{DIRECTIONS, FEWEST_SAMPLES, median, sender, word};
@@ -15,11 +16,7 @@ pub(super) const CODE: &str = "bufferbloat";
 
 pub(super) const CHECK: Check = Check {
     slows: in_direction,
-    ..Check::new(
-        CODE,
-        "A deep queue fills up while the tunnel is loaded",
-        run,
-    )
+    ..Check::new(CODE, || say!("bufferbloat-title"), run)
 };
 
 /// Less added delay than this is nobody's trouble, seconds.

@@ -4,6 +4,7 @@
 //! packets that were queued or dropped outside of the machine. Other providers' cards count nothing of the kind.
 
 use std::collections::BTreeSet;
+use wirespeed_words::say;
 
 use wirespeed_facts::CountersDelta;
 use wirespeed_measure::Direction;
@@ -20,7 +21,7 @@ pub(super) const CODE: &str = "cloud-limit";
 pub(super) const CHECK: Check = Check {
     brings,
     slows,
-    ..Check::new(CODE, "The cloud provider's limit is reached", run)
+    ..Check::new(CODE, || say!("cloud-limit-title"), run)
 };
 
 /// One packet in this many may meet a full allowance: bursts of a millisecond do.

@@ -4,6 +4,7 @@
 //! retransmissions. The loads before it must have shown the same, for one run of a few seconds proves nothing.
 
 use wirespeed_measure::{Direction, RateSweep, SweepStep, Via};
+use wirespeed_words::say;
 
 use super::{
     bufferbloat, congestion_control, cpu_saturated, explained, one_core_bound, same_direction,
@@ -30,11 +31,7 @@ pub(super) const CHECK: Check = Check {
     },
     slows: |evidence, direction| collapse(evidence, direction).is_some(),
     wants,
-    ..Check::new(
-        CODE,
-        "The tunnel carries less when it is asked for more",
-        run,
-    )
+    ..Check::new(CODE, || say!("collapse-above-rate-title"), run)
 };
 
 /// Asked for where at least this share of the segments is sent again in most loads, though the road without load loses

@@ -5,6 +5,7 @@
 //! see it. So the trial is made only where the RTT hardly grows under load.
 
 use std::collections::BTreeSet;
+use wirespeed_words::say;
 
 use serde_json::json;
 use wirespeed_facts::{Known, Tunnel};
@@ -25,11 +26,7 @@ pub(super) const CHECK: Check = Check {
         (suspected(evidence, direction) && !tried && !undecided)
             .then_some(Probe::Congestion { direction })
     },
-    ..Check::new(
-        CODE,
-        "The sender's congestion control backs off from loss that is not congestion",
-        run,
-    )
+    ..Check::new(CODE, || say!("congestion-control-title"), run)
 };
 
 /// The lower end of the gain's interval must exceed this.

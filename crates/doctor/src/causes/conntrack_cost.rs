@@ -6,6 +6,7 @@
 
 use wirespeed_facts::{Firewall, Known, TunnelFilter};
 use wirespeed_measure::{Direction, Via};
+use wirespeed_words::say;
 
 use super::cpu_saturated;
 use super::firewall_cost::{Passed, filter, passed};
@@ -16,11 +17,7 @@ use crate::{End, Evidence, Goal, Refusal, Remedy, Severity};
 
 pub(super) const CODE: &str = "conntrack-cost";
 
-pub(super) const CHECK: Check = Check::new(
-    CODE,
-    "Connection tracking takes processor time that is missing",
-    run,
-);
+pub(super) const CHECK: Check = Check::new(CODE, || say!("conntrack-cost-title"), run);
 
 /// What looking a packet's connection up and following it takes, seconds. Measured on a virtual EPYC of 2022: 0.4 µs for
 /// packets of one connection, 0.5 to 0.7 µs with

@@ -4,6 +4,7 @@
 //! connection takes the place of one without replies (`early_drop`), or its first packet is dropped (`drop`).
 
 use std::iter;
+use wirespeed_words::say;
 
 use serde_json::json;
 use wirespeed_settings::Setting;
@@ -15,11 +16,7 @@ use crate::{Change, End, Evidence, Goal, Remedy, Severity, losses};
 
 pub(super) const CODE: &str = "conntrack-full";
 
-pub(super) const CHECK: Check = Check::new(
-    CODE,
-    "No room for new connections in connection tracking",
-    run,
-);
+pub(super) const CHECK: Check = Check::new(CODE, || say!("conntrack-full-title"), run);
 
 /// A table this full is about to refuse. The kernel itself begins to clear out at 95 %.
 const NEARLY_FULL: f64 = 0.9;

@@ -7,6 +7,7 @@ use serde_json::json;
 use wirespeed_facts::CountersDelta;
 use wirespeed_measure::{Direction, Via};
 use wirespeed_settings::Setting;
+use wirespeed_words::say;
 
 use crate::finding::{Check, Found, Outcome, line, rates_line, remedy_of};
 use crate::versions::Kernel;
@@ -15,11 +16,7 @@ use crate::{Change, End, Evidence, Goal, Remedy, Severity};
 
 pub(super) const CODE: &str = "conntrack-invalid";
 
-pub(super) const CHECK: Check = Check::new(
-    CODE,
-    "Connection tracking calls packets of the tunnel's connections invalid",
-    run,
-);
+pub(super) const CHECK: Check = Check::new(CODE, || say!("conntrack-invalid-title"), run);
 
 /// Fewer over the loads of a direction are stray packets of connections that have ended.
 const TOLERATED: u64 = 20;

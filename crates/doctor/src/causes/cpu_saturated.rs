@@ -8,13 +8,14 @@ use crate::view::{DIRECTIONS, ENDS, median, moved, only, word};
 use crate::{End, Evidence, Remedy, Severity, watched};
 use wirespeed_facts::{CountersDelta, Implementation};
 use wirespeed_measure::{Direction, Via};
+use wirespeed_words::say;
 
 pub(super) const CODE: &str = "cpu-saturated";
 
 pub(super) const CHECK: Check = Check {
     brings: starves,
     slows: in_direction,
-    ..Check::new(CODE, "A machine has no processor time left", run)
+    ..Check::new(CODE, || say!("cpu-saturated-title"), run)
 };
 
 /// Mean over all cores from which a machine counts as saturated.

@@ -7,6 +7,7 @@ mod frequency;
 
 use wirespeed_measure::Direction;
 use wirespeed_settings::shell_word;
+use wirespeed_words::say;
 
 use super::cpu_saturated::{HEALTHY_RATIO, machine_name, machines};
 use super::{cpu_saturated, names_host, one_core_bound, same_direction, socket_overflow, starves};
@@ -22,7 +23,7 @@ pub(super) const CODE: &str = "cpu-throttled";
 pub(super) const CHECK: Check = Check {
     brings,
     slows: in_direction,
-    ..Check::new(CODE, "The processor is held back", run)
+    ..Check::new(CODE, || say!("cpu-throttled-title"), run)
 };
 
 /// Share of the machine's time that the hypervisor took, from which it explains a slower tunnel.

@@ -6,6 +6,7 @@
 
 use wirespeed_facts::{Facts, Known};
 use wirespeed_measure::Direction;
+use wirespeed_words::say;
 
 use super::{cpu_saturated, names_host, one_core_bound};
 use crate::finding::{Check, Found, Outcome, line, rates_lines};
@@ -16,11 +17,7 @@ pub(super) const CODE: &str = "crypto-slow";
 
 pub(super) const CHECK: Check = Check {
     brings,
-    ..Check::new(
-        CODE,
-        "A virtual machine without its host's instructions for encrypting",
-        run,
-    )
+    ..Check::new(CODE, || say!("crypto-slow-title"), run)
 };
 
 /// What the model of a processor is called that stands for no real one.

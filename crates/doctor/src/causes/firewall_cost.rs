@@ -5,6 +5,7 @@
 //! bare path pass rules as well.
 
 use std::collections::BTreeMap;
+use wirespeed_words::say;
 
 use wirespeed_facts::{CoreTime, CountersDelta, Implementation, Known, TunnelFilter};
 use wirespeed_measure::{Direction, Via};
@@ -18,7 +19,7 @@ pub(super) const CODE: &str = "firewall-cost";
 
 pub(super) const CHECK: Check = Check {
     brings,
-    ..Check::new(CODE, "Many firewall rules on each packet's way", run)
+    ..Check::new(CODE, || say!("firewall-cost-title"), run)
 };
 
 /// What comparing a packet with one rule takes, seconds. Measured with nftables' own rules and those of iptables-nft alike,

@@ -6,6 +6,7 @@
 use wirespeed_facts::{Facts, Implementation, Link};
 use wirespeed_measure::{Direction, Via};
 use wirespeed_settings::Setting;
+use wirespeed_words::say;
 
 use super::cpu_saturated;
 use super::old_kernel::is_on;
@@ -15,11 +16,7 @@ use crate::{Change, End, Evidence, Goal, Refusal, Severity};
 
 pub(super) const CODE: &str = "forward-gro";
 
-pub(super) const CHECK: Check = Check::new(
-    CODE,
-    "A gateway hands datagrams one by one into the tunnel",
-    run,
-);
+pub(super) const CHECK: Check = Check::new(CODE, || say!("forward-gro-title"), run);
 
 const FORWARDING: &str = "rx-udp-gro-forwarding";
 const LISTS: &str = "rx-gro-list";

@@ -6,6 +6,7 @@
 use serde_json::json;
 use wirespeed_measure::Direction;
 use wirespeed_settings::{Setting, Value};
+use wirespeed_words::say;
 
 use super::mtu_exceeds_path::{remedies, severity, unknown};
 use super::{mtu_exceeds_path, same_direction};
@@ -18,11 +19,7 @@ pub(super) const CODE: &str = "icmp-black-hole";
 
 pub(super) const CHECK: Check = Check {
     brings: |_, own, effect| effect.code == mtu_exceeds_path::CODE && same_direction(own, effect),
-    ..Check::new(
-        CODE,
-        "Packets too large for the path vanish without an error",
-        run,
-    )
+    ..Check::new(CODE, || say!("icmp-black-hole-title"), run)
 };
 
 const MTU_PROBING: &str = "net.ipv4.tcp_mtu_probing";

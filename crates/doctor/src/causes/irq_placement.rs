@@ -5,6 +5,7 @@
 //! per core (`/sys/kernel/irq/*/per_cpu_count`, as `/proc/interrupts`) during the loads.
 
 use std::collections::{BTreeMap, BTreeSet};
+use wirespeed_words::say;
 
 use serde_json::json;
 use wirespeed_measure::{Direction, Via};
@@ -23,7 +24,7 @@ pub(super) const CODE: &str = "irq-placement";
 
 pub(super) const CHECK: Check = Check {
     brings,
-    ..Check::new(CODE, "The card's interrupts go to the wrong cores", run)
+    ..Check::new(CODE, || say!("irq-placement-title"), run)
 };
 
 /// Fewer interrupts than this say nothing of where they go.

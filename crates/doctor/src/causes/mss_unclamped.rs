@@ -6,6 +6,7 @@
 //! (`OutDiscards` rises alike: its own packet filter drops them).
 
 use std::ops::RangeInclusive;
+use wirespeed_words::say;
 
 use wirespeed_facts::{Facts, Known, Link, Tunnel, TunnelFilter};
 use wirespeed_measure::Direction;
@@ -17,11 +18,7 @@ use crate::{End, Evidence, Goal, Refusal, Remedy, Severity};
 
 pub(super) const CODE: &str = "mss-unclamped";
 
-pub(super) const CHECK: Check = Check::new(
-    CODE,
-    "Hosts behind a gateway send segments too large for the tunnel",
-    run,
-);
+pub(super) const CHECK: Check = Check::new(CODE, || say!("mss-unclamped-title"), run);
 
 const FRAG_FAILS: &str = "Ip.FragFails";
 const FRAG_FAILS_6: &str = "Ip6.InTooBigErrors";

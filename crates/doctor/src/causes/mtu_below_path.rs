@@ -9,11 +9,11 @@ use crate::mtu;
 use crate::view::{DIRECTIONS, ENDS, only, receiver, sender, word};
 use crate::{End, Evidence, Remedy, Severity};
 use wirespeed_measure::{Direction, PathMtu};
+use wirespeed_words::say;
 
 pub(super) const CODE: &str = "mtu-below-path";
 
-pub(super) const CHECK: Check =
-    Check::new(CODE, "The tunnel's MTU is smaller than it needs to be", run);
+pub(super) const CHECK: Check = Check::new(CODE, || say!("mtu-below-path-title"), run);
 
 /// What a tunnel needs on top of its MTU when the endpoint may be IPv6.
 const ROOM: u32 = 80;

@@ -4,6 +4,7 @@
 //! fragmentation counters during the loads confirm it.
 
 use wirespeed_measure::Direction;
+use wirespeed_words::say;
 
 use crate::finding::{Check, Found, Outcome};
 use crate::mtu::{self, Excess, IPV6_MINIMUM};
@@ -14,11 +15,7 @@ pub(super) const CODE: &str = "mtu-exceeds-path";
 
 pub(super) const CHECK: Check = Check {
     slows: |evidence, direction| crate::mtu::excess(evidence, direction).is_some(),
-    ..Check::new(
-        CODE,
-        "The tunnel's MTU is larger than the path carries",
-        run,
-    )
+    ..Check::new(CODE, || say!("mtu-exceeds-path-title"), run)
 };
 
 fn run(evidence: &Evidence) -> Outcome {

@@ -4,6 +4,7 @@
 //! all of them meet on one core and stay there: the "black hole" of the paper. Threaded NAPI lets the scheduler move them.
 
 use std::collections::BTreeSet;
+use wirespeed_words::say;
 
 use wirespeed_facts::Facts;
 use wirespeed_measure::{Direction, Via};
@@ -23,7 +24,7 @@ pub(super) const CODE: &str = "napi-convergence";
 pub(super) const CHECK: Check = Check {
     brings,
     slows,
-    ..Check::new(CODE, "One core receives for all peers", run)
+    ..Check::new(CODE, || say!("napi-convergence-title"), run)
 };
 
 /// A core in softirq for this share is full of receiving: the rest goes to what interrupts it.

@@ -8,6 +8,7 @@
 
 use wirespeed_facts::CountersDelta;
 use wirespeed_settings::{Setting, shell_word};
+use wirespeed_words::say;
 
 use super::old_kernel::threaded;
 use crate::finding::{Check, Found, Outcome, command, line};
@@ -17,11 +18,7 @@ use crate::{Change, End, Evidence, Goal, Remedy, Severity, watched};
 
 pub(super) const CODE: &str = "napi-threaded-stall";
 
-pub(super) const CHECK: Check = Check::new(
-    CODE,
-    "The kernel's tunnel receives nothing any more from a peer",
-    run,
-);
+pub(super) const CHECK: Check = Check::new(CODE, || say!("napi-threaded-stall-title"), run);
 
 /// Bytes the peer must have sent beside handshakes: fifty packets of nothing but headers. Fewer may be on their way.
 const FEWEST_SENT: u64 = 50 * 32;

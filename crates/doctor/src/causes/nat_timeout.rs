@@ -4,6 +4,7 @@
 //! that is old while we send and nothing comes back.
 
 use std::net::IpAddr;
+use wirespeed_words::say;
 
 use wirespeed_facts::{Known, Peer};
 use wirespeed_measure::Direction;
@@ -14,7 +15,7 @@ use crate::{End, Evidence, FarKind, Goal, IdleReturn, Remedy, Severity};
 
 pub(super) const CODE: &str = "nat-timeout";
 
-pub(super) const CHECK: Check = Check::new(CODE, "The tunnel falls asleep behind a NAT", run);
+pub(super) const CHECK: Check = Check::new(CODE, || say!("nat-timeout-title"), run);
 
 /// A session is renewed every two minutes while it is used and is dead after three (WireGuard's `REJECT_AFTER_TIME`), seconds.
 const DEAD_AFTER: f64 = 180.0;

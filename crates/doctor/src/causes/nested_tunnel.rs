@@ -6,6 +6,7 @@
 use wirespeed_facts::{Known, Link};
 use wirespeed_measure::Direction;
 use wirespeed_settings::shell_word;
+use wirespeed_words::say;
 
 use super::{cpu_saturated, icmp_black_hole, mtu_exceeds_path, one_core_bound};
 use crate::cards;
@@ -18,7 +19,7 @@ pub(super) const CODE: &str = "nested-tunnel";
 
 pub(super) const CHECK: Check = Check {
     brings,
-    ..Check::new(CODE, "The tunnel runs inside another tunnel", run)
+    ..Check::new(CODE, || say!("nested-tunnel-title"), run)
 };
 
 fn run(evidence: &Evidence) -> Outcome {

@@ -5,6 +5,7 @@
 
 use wirespeed_facts::Implementation;
 use wirespeed_measure::Direction;
+use wirespeed_words::say;
 
 use super::irq_placement::moving;
 use super::{cpu_saturated, names_host, one_core_bound, same_direction};
@@ -18,11 +19,7 @@ pub(super) const CODE: &str = "numa-remote";
 
 pub(super) const CHECK: Check = Check {
     brings,
-    ..Check::new(
-        CODE,
-        "The card's packets are received on another NUMA node",
-        run,
-    )
+    ..Check::new(CODE, || say!("numa-remote-title"), run)
 };
 
 /// Fewer interrupts than this say nothing of where they go.

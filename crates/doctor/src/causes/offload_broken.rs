@@ -8,6 +8,7 @@ use serde_json::json;
 use wirespeed_facts::{Implementation, Link};
 use wirespeed_measure::{Direction, SegmentationProbe};
 use wirespeed_settings::Setting;
+use wirespeed_words::say;
 
 use crate::finding::{Check, Found, Outcome, line, percent, rates_line, remedy_of};
 use crate::probe::Probe;
@@ -22,7 +23,7 @@ pub(super) const CHECK: Check = Check {
         sends_trains(evidence, sender(direction)) && broken(evidence, direction).is_some()
     },
     wants,
-    ..Check::new(CODE, "Segmentation on the way out breaks packets", run)
+    ..Check::new(CODE, || say!("offload-broken-title"), run)
 };
 
 /// A direction below this share of bare for sure is worth the probe.

@@ -11,6 +11,7 @@ use serde_json::json;
 use wirespeed_facts::{Implementation, Link};
 use wirespeed_measure::Direction;
 use wirespeed_settings::Setting;
+use wirespeed_words::say;
 
 use super::{cpu_saturated, names_host, one_core_bound};
 use crate::finding::{Check, Found, Outcome, line, rates_lines, remedy_of};
@@ -24,7 +25,7 @@ pub(super) const CHECK: Check = Check {
         [cpu_saturated::CODE, one_core_bound::CODE].contains(&effect.code.as_str())
             && names_host(evidence, own, &effect.host)
     },
-    ..Check::new(CODE, "Offloads are off, and a processor is the limit", run)
+    ..Check::new(CODE, || say!("offload-off-title"), run)
 };
 
 /// One that is off.

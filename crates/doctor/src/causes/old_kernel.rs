@@ -6,6 +6,7 @@
 
 use wirespeed_facts::{Facts, Implementation, Link};
 use wirespeed_measure::Direction;
+use wirespeed_words::say;
 
 use super::{explained, names_host, napi_threaded_stall, offload_broken};
 use crate::finding::{Check, Found, Outcome, line, rates_line};
@@ -17,7 +18,7 @@ pub(super) const CODE: &str = "old-kernel";
 
 pub(super) const CHECK: Check = Check {
     follows_from,
-    ..Check::new(CODE, "The kernel is known to harm such a tunnel", run)
+    ..Check::new(CODE, || say!("old-kernel-title"), run)
 };
 
 /// A tunnel below this share of bare for sure is slow.

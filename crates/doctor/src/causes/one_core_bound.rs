@@ -3,6 +3,7 @@
 use wirespeed_facts::Implementation;
 use wirespeed_measure::Direction;
 use wirespeed_settings::shell_word;
+use wirespeed_words::say;
 
 use super::cpu_saturated::{
     HEALTHY_RATIO, daemons, held_back, machine_name, machines, severity, unknown,
@@ -21,7 +22,7 @@ pub(super) const CODE: &str = "one-core-bound";
 pub(super) const CHECK: Check = Check {
     brings: starves,
     slows: in_direction,
-    ..Check::new(CODE, "One core is full while the others have room", run)
+    ..Check::new(CODE, || say!("one-core-bound-title"), run)
 };
 
 /// A core this busy is full.

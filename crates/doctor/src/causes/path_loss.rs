@@ -5,6 +5,7 @@
 //! the loss, that is the finding a user can act on, and the loss stands beside it for information.
 
 use wirespeed_measure::{Direction, Via};
+use wirespeed_words::say;
 
 use super::congestion_control;
 use crate::finding::{Check, Found, Outcome, line, rates_line};
@@ -17,7 +18,7 @@ pub(super) const CODE: &str = "path-loss";
 
 pub(super) const CHECK: Check = Check {
     wants,
-    ..Check::new(CODE, "The road loses packets though nothing fills it", run)
+    ..Check::new(CODE, || say!("path-loss-title"), run)
 };
 
 /// Fewer separate losses than this are chance.

@@ -6,6 +6,7 @@
 //! reordering, datagrams are counted once more at a rate.
 
 use wirespeed_measure::{Direction, Sample, Via};
+use wirespeed_words::say;
 
 use crate::finding::{Check, Found, Outcome, line, percent, rates_line};
 use crate::probe::{Datagrams, Probe};
@@ -17,7 +18,7 @@ pub(super) const CODE: &str = "path-reorder";
 
 pub(super) const CHECK: Check = Check {
     wants,
-    ..Check::new(CODE, "The road changes the order of packets", run)
+    ..Check::new(CODE, || say!("path-reorder-title"), run)
 };
 
 /// Fewer late datagrams than this are chance: a route that changed once.

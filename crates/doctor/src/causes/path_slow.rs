@@ -3,6 +3,7 @@
 //! Needs to know what the line should carry: every road has some rate, and a healthy tunnel over a slow line is healthy.
 
 use wirespeed_measure::Direction;
+use wirespeed_words::say;
 
 use crate::finding::{Check, Found, Outcome, line, percent, rate, rates_line};
 use crate::view::{DIRECTIONS, sender, word};
@@ -10,11 +11,7 @@ use crate::{Evidence, Refusal, Severity};
 
 pub(super) const CODE: &str = "path-slow";
 
-pub(super) const CHECK: Check = Check::new(
-    CODE,
-    "The road itself is slow; the tunnel is not to blame",
-    run,
-);
+pub(super) const CHECK: Check = Check::new(CODE, || say!("path-slow-title"), run);
 
 /// Less than this share of what is expected is slow.
 const SLOW: f64 = 0.8;

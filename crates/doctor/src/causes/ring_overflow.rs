@@ -4,6 +4,7 @@
 //! to lack of buffer space") or from what its driver counts under names of its own (`ethtool -S`).
 
 use std::collections::BTreeMap;
+use wirespeed_words::say;
 
 use serde_json::json;
 use wirespeed_facts::CountersDelta;
@@ -24,7 +25,7 @@ pub(super) const CHECK: Check = Check {
     brings: loses_packets,
     follows_from: not_emptied,
     slows: in_direction,
-    ..Check::new(CODE, "The card's receive ring overflows", run)
+    ..Check::new(CODE, || say!("ring-overflow-title"), run)
 };
 
 /// Parts of names by which drivers count packets lost for want of a buffer on receive: `rx_missed_errors` (Intel),

@@ -7,6 +7,7 @@ use serde_json::json;
 use wirespeed_facts::{CountersDelta, Implementation, Tunnel, UdpSocket};
 use wirespeed_measure::{Direction, Via};
 use wirespeed_settings::{Setting, shell_word};
+use wirespeed_words::say;
 
 use crate::device;
 use crate::finding::{Check, Found, Outcome, command, line, rates_line};
@@ -17,7 +18,7 @@ pub(super) const CODE: &str = "socket-overflow";
 
 pub(super) const CHECK: Check = Check {
     slows: in_direction,
-    ..Check::new(CODE, "The tunnel's UDP socket overflows", run)
+    ..Check::new(CODE, || say!("socket-overflow-title"), run)
 };
 
 /// Fewer drops than this over all samples of a direction are the start of a connection, not a fault.

@@ -8,6 +8,7 @@
 use serde_json::json;
 use wirespeed_measure::Direction;
 use wirespeed_settings::Setting;
+use wirespeed_words::say;
 
 use super::{backlog_overflow, names_host, ring_overflow, same_direction};
 use crate::cards::sum;
@@ -22,7 +23,7 @@ pub(super) const CODE: &str = "softirq-budget";
 pub(super) const CHECK: Check = Check {
     brings,
     follows_from,
-    ..Check::new(CODE, "The kernel takes too few packets at a time", run)
+    ..Check::new(CODE, || say!("softirq-budget-title"), run)
 };
 
 const BUDGET: &str = "net.core.netdev_budget";

@@ -5,6 +5,7 @@
 //! tunnel's own packets are (by the peers' counters at both ends), the tunnel's port or protocol is.
 
 use std::net::{IpAddr, SocketAddr};
+use wirespeed_words::say;
 
 use wirespeed_measure::{Direction, SequenceProbe, Via};
 use wirespeed_settings::shell_word;
@@ -38,11 +39,7 @@ pub(super) const CHECK: Check = Check {
             }
     },
     wants,
-    ..Check::new(
-        CODE,
-        "The road slows UDP, or the tunnel's port, and not TCP",
-        run,
-    )
+    ..Check::new(CODE, || say!("udp-shaped-title"), run)
 };
 
 /// Worth a look where the tunnel carries less than this share of bare TCP for sure.

@@ -5,6 +5,7 @@
 use wirespeed_facts::{Implementation, KernelWireGuard, Known};
 use wirespeed_measure::Direction;
 use wirespeed_settings::shell_word;
+use wirespeed_words::say;
 
 use super::{cpu_saturated, names_host, one_core_bound, socket_overflow};
 use crate::cores;
@@ -17,11 +18,7 @@ pub(super) const CODE: &str = "userspace-by-accident";
 
 pub(super) const CHECK: Check = Check {
     brings,
-    ..Check::new(
-        CODE,
-        "A program carries the tunnel although the kernel could",
-        run,
-    )
+    ..Check::new(CODE, || say!("userspace-by-accident-title"), run)
 };
 
 /// A daemon that uses less of a core is not what the processor is busy with.

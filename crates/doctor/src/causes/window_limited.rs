@@ -8,6 +8,7 @@ use serde_json::json;
 use wirespeed_facts::{Known, TcpProgress};
 use wirespeed_measure::{Direction, Sample, Via};
 use wirespeed_settings::Setting;
+use wirespeed_words::say;
 
 use crate::finding::{
     Check, Found, Outcome, line, milliseconds, percent, rate, rates_line, remedy_of,
@@ -24,11 +25,7 @@ pub(super) const CHECK: Check = Check {
         let waits = waiting(evidence, direction).is_some();
         (waits && several(evidence, direction).is_none()).then_some(Probe::Several { direction })
     },
-    ..Check::new(
-        CODE,
-        "A connection waits for its window, not for the road",
-        run,
-    )
+    ..Check::new(CODE, || say!("window-limited-title"), run)
 };
 
 /// Share of the busy time it must wait for the window.

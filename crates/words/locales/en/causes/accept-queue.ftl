@@ -1,0 +1,1 @@
+accept-queue-title = Connections are made faster than a program accepts them

@@ -1,0 +1,1 @@
+allowed-ips-overlap-title = A peer's addresses belong to another peer

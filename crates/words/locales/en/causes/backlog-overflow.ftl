@@ -1,0 +1,1 @@
+backlog-overflow-title = A core's receive backlog overflows

@@ -1,0 +1,1 @@
+bufferbloat-title = A deep queue fills up while the tunnel is loaded

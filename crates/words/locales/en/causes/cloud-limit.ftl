@@ -1,0 +1,1 @@
+cloud-limit-title = The cloud provider's limit is reached

@@ -1,0 +1,1 @@
+congestion-control-title = The sender's congestion control backs off from loss that is not congestion

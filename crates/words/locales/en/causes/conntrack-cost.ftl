@@ -1,0 +1,1 @@
+conntrack-cost-title = Connection tracking takes processor time that is missing

@@ -1,0 +1,1 @@
+conntrack-full-title = No room for new connections in connection tracking

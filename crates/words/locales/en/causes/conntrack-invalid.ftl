@@ -1,0 +1,1 @@
+conntrack-invalid-title = Connection tracking calls packets of the tunnel's connections invalid

@@ -1,0 +1,1 @@
+cpu-saturated-title = A machine has no processor time left

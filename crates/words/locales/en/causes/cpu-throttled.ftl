@@ -1,0 +1,1 @@
+cpu-throttled-title = The processor is held back

@@ -1,0 +1,1 @@
+crypto-slow-title = A virtual machine without its host's instructions for encrypting

@@ -1,0 +1,1 @@
+firewall-cost-title = Many firewall rules on each packet's way

@@ -1,0 +1,1 @@
+irq-placement-title = The card's interrupts go to the wrong cores

@@ -1,0 +1,1 @@
+mtu-below-path-title = The tunnel's MTU is smaller than it needs to be

@@ -1,0 +1,1 @@
+mtu-exceeds-path-title = The tunnel's MTU is larger than the path carries

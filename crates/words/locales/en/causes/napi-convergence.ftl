@@ -1,0 +1,1 @@
+napi-convergence-title = One core receives for all peers

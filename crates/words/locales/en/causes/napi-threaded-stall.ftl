@@ -1,0 +1,1 @@
+napi-threaded-stall-title = The kernel's tunnel receives nothing any more from a peer

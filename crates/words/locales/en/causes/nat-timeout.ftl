@@ -1,0 +1,1 @@
+nat-timeout-title = The tunnel falls asleep behind a NAT

@@ -1,0 +1,1 @@
+nested-tunnel-title = The tunnel runs inside another tunnel

@@ -1,0 +1,1 @@
+numa-remote-title = The card's packets are received on another NUMA node

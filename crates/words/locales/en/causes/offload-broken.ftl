@@ -1,0 +1,1 @@
+offload-broken-title = Segmentation on the way out breaks packets

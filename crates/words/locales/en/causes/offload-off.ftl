@@ -1,0 +1,1 @@
+offload-off-title = Offloads are off, and a processor is the limit

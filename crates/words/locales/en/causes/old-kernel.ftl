@@ -1,0 +1,1 @@
+old-kernel-title = The kernel is known to harm such a tunnel

@@ -1,0 +1,1 @@
+path-loss-title = The road loses packets though nothing fills it

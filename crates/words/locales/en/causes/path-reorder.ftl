@@ -1,0 +1,1 @@
+path-reorder-title = The road changes the order of packets

@@ -1,0 +1,1 @@
+ring-overflow-title = The card's receive ring overflows

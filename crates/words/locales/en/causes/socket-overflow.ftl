@@ -1,0 +1,1 @@
+socket-overflow-title = The tunnel's UDP socket overflows

@@ -1,0 +1,1 @@
+softirq-budget-title = The kernel takes too few packets at a time

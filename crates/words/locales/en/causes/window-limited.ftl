@@ -1,0 +1,1 @@
+window-limited-title = A connection waits for its window, not for the road

@@ -1,0 +1,1 @@
+allowed-ips-overlap-title = Les adresses d’un pair appartiennent à un autre pair

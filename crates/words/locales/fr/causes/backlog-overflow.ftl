@@ -1,0 +1,1 @@
+backlog-overflow-title = La file de réception (backlog) d’un cœur déborde

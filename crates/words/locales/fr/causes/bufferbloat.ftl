@@ -1,0 +1,1 @@
+bufferbloat-title = Une file d’attente profonde se remplit quand le tunnel est en charge

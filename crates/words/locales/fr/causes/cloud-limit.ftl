@@ -1,0 +1,1 @@
+cloud-limit-title = La limite du fournisseur de cloud est atteinte

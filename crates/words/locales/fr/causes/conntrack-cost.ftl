@@ -1,0 +1,1 @@
+conntrack-cost-title = Le suivi de connexions prend du temps de processeur qui manque

@@ -1,0 +1,1 @@
+conntrack-full-title = Plus de place pour de nouvelles connexions dans le suivi de connexions

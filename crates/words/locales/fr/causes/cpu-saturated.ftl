@@ -1,0 +1,1 @@
+cpu-saturated-title = Une machine n’a plus de temps de processeur

@@ -1,0 +1,1 @@
+cpu-throttled-title = Le processeur est bridé

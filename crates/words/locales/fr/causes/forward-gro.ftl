@@ -1,0 +1,1 @@
+forward-gro-title = Une passerelle remet les datagrammes un par un au tunnel

@@ -1,0 +1,1 @@
+mtu-below-path-title = La MTU du tunnel est plus petite que nécessaire

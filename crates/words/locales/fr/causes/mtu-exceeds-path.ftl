@@ -1,0 +1,1 @@
+mtu-exceeds-path-title = La MTU du tunnel dépasse ce que le chemin transporte

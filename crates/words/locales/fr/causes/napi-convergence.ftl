@@ -1,0 +1,1 @@
+napi-convergence-title = Un seul cœur reçoit pour tous les pairs

@@ -1,0 +1,1 @@
+nat-timeout-title = Le tunnel s’endort derrière un NAT

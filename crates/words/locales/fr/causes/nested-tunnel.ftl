@@ -1,0 +1,1 @@
+nested-tunnel-title = Le tunnel passe dans un autre tunnel

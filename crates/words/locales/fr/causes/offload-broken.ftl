@@ -1,0 +1,1 @@
+offload-broken-title = La segmentation à la sortie abîme des paquets

@@ -1,0 +1,1 @@
+offload-off-title = Des déchargements (offloads) sont coupés, et un processeur est la limite

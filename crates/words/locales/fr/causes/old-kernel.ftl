@@ -1,0 +1,1 @@
+old-kernel-title = Le noyau est connu pour nuire à un tel tunnel

@@ -1,0 +1,1 @@
+path-reorder-title = Le chemin change l’ordre des paquets

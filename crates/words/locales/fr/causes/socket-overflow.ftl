@@ -1,0 +1,1 @@
+socket-overflow-title = Le socket UDP du tunnel déborde

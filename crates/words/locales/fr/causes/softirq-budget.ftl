@@ -1,0 +1,1 @@
+softirq-budget-title = Le noyau prend trop peu de paquets à la fois

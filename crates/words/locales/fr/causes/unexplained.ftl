@@ -1,0 +1,1 @@
+unexplained-title = Le tunnel est lent, et aucune des causes connues ne se montre

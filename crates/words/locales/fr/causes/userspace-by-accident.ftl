@@ -1,0 +1,1 @@
+userspace-by-accident-title = Un programme porte le tunnel alors que le noyau le pourrait

@@ -1,0 +1,1 @@
+window-limited-title = Une connexion attend sa fenêtre, non le chemin
