@@ -189,7 +189,7 @@ fn unexplained(evidence: &Evidence, found: &[(f64, Finding)]) -> Vec<Found> {
     // What was found the other way may explain this one, too, where there was no time to measure it here.
     let open = |direction| {
         let mut missing = evidence.not_measured.iter();
-        missing.any(|one| one.what.ends_with(word(direction)))
+        missing.any(|one| one.what.ends_with(&word(direction)))
     };
     let explained = |direction| {
         found.iter().any(|(_, one)| {

@@ -2,6 +2,7 @@
 
 use wirespeed_facts::{CountersDelta, Facts, Implementation, Peer, Tunnel};
 use wirespeed_measure::{Comparison, Direction, Protocol, Sample, Via};
+use wirespeed_words::say;
 
 use crate::{End, Evidence};
 
@@ -34,11 +35,21 @@ pub(crate) fn receiver(direction: Direction) -> End {
 }
 
 /// `upload` or `download`.
-pub(crate) fn word(direction: Direction) -> &'static str {
+pub(crate) fn word(direction: Direction) -> String {
     match direction {
-        Direction::Upload => "upload",
-        Direction::Download => "download",
+        Direction::Upload => say!("direction-upload"),
+        Direction::Download => say!("direction-download"),
     }
+}
+
+/// From one machine to another.
+pub(crate) fn way(from: &str, to: &str) -> String {
+    say!("doctor-way", from = from, to = to)
+}
+
+/// The direction of a load, or that nothing but the user's own traffic flowed.
+pub(crate) fn or_watched(direction: Option<Direction>) -> String {
+    direction.map_or_else(|| say!("doctor-watched"), word)
 }
 
 /// The one direction, or none when it is about both.

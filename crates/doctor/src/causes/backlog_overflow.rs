@@ -19,7 +19,7 @@ use crate::cards::{core_numbers, sum};
 use crate::cores::mask;
 use crate::finding::{Check, Found, Outcome, command, line, rates_lines, remedy_of};
 use crate::losses::{self, Losses, Period, on_the_way, sysctl};
-use crate::view::{DIRECTIONS, ENDS, moved, only, word};
+use crate::view::{DIRECTIONS, ENDS, moved, only, or_watched, word};
 use crate::{Change, End, Evidence, EvidenceLine, Finding, Goal, Refusal, Remedy};
 
 pub(super) const CODE: &str = "backlog-overflow";
@@ -237,7 +237,7 @@ fn found(evidence: &Evidence, end: End) -> Option<Found> {
 }
 
 fn lines(evidence: &Evidence, end: End, period: &Period<'_>) -> Vec<EvidenceLine> {
-    let when = period.direction.map_or("watched", word);
+    let when = or_watched(period.direction);
     let mut by_core: Vec<(u64, u64)> = Vec::new();
     for reading in &period.readings {
         by_core.resize(by_core.len().max(reading.softnet.len()), (0, 0));

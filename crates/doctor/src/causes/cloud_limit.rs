@@ -13,7 +13,7 @@ use super::same_direction;
 use crate::cards::sum;
 use crate::finding::{Check, Found, Outcome, by_hand, line, percent, rates_lines};
 use crate::losses::{self, Period};
-use crate::view::{ENDS, only, receiver, sender, word};
+use crate::view::{ENDS, only, or_watched, receiver, sender};
 use crate::{End, Evidence, EvidenceLine, Finding, Refusal, Remedy, Severity};
 
 pub(super) const CODE: &str = "cloud-limit";
@@ -148,7 +148,7 @@ fn found(evidence: &Evidence, end: End) -> Option<Found> {
     let mut lines: Vec<EvidenceLine> = hits
         .iter()
         .flat_map(|(period, exceeded)| {
-            let when = period.direction.map_or("watched", word);
+            let when = or_watched(period.direction);
             exceeded.iter().map(move |one| {
                 line(
                     format!("packets of the card, and {}, {when}", one.statistic),

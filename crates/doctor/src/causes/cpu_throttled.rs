@@ -15,7 +15,7 @@ use crate::cards::sum;
 use crate::cores;
 use crate::finding::{Check, Found, Outcome, by_hand, command, line, percent, rates_lines};
 use crate::losses::{self, Period};
-use crate::view::{ENDS, only, word};
+use crate::view::{ENDS, only, or_watched, word};
 use crate::{End, Evidence, EvidenceLine, Finding, Goal, Remedy, Severity};
 
 pub(super) const CODE: &str = "cpu-throttled";
@@ -246,7 +246,7 @@ fn of_group(evidence: &Evidence, end: End) -> Option<Found> {
     let certain = hits.iter().any(|(.., certain)| *certain);
     let mut lines = Vec::new();
     for (direction, used_up, _) in &hits {
-        let when = direction.map_or("watched", word);
+        let when = or_watched(*direction);
         lines.push(line(
             format!("{PERIODS} (cpu.stat nr_throttled), {when}"),
             format!("{} on {}", used_up.group, evidence.name(end)),

@@ -17,7 +17,7 @@ use crate::cards::{self, Card, core_numbers, list, sum};
 use crate::cores;
 use crate::finding::{Check, Found, Outcome, line, percent, rates_line, remedy_of};
 use crate::losses::{self, Period};
-use crate::view::{ENDS, median, moved, word};
+use crate::view::{ENDS, median, moved, or_watched, word};
 use crate::{Change, End, Evidence, EvidenceLine, Finding, Goal, Refusal, Remedy, Severity};
 
 pub(super) const CODE: &str = "irq-placement";
@@ -276,7 +276,7 @@ fn apart(loads: &BTreeMap<usize, Vec<Load>>) -> Option<(usize, usize)> {
 }
 
 fn lines(evidence: &Evidence, end: End, card: &Card<'_>, period: &Period<'_>) -> Vec<EvidenceLine> {
-    let when = period.direction.map_or("watched", word);
+    let when = or_watched(period.direction);
     card.each_interrupt(&period.readings)
         .into_iter()
         .take(8)

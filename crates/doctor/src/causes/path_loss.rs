@@ -11,7 +11,7 @@ use super::congestion_control;
 use crate::finding::{Check, Found, Outcome, line, rates_line};
 use crate::probe::{Datagrams, Probe};
 use crate::road::{self, Unloaded};
-use crate::view::{DIRECTIONS, median, receiver, sender, word};
+use crate::view::{DIRECTIONS, median, receiver, sender, way, word};
 use crate::{Evidence, FarKind, Refusal, Severity};
 
 pub(super) const CODE: &str = "path-loss";
@@ -42,17 +42,15 @@ const BEYOND_MATHIS: f64 = 2.0;
 fn run(evidence: &Evidence) -> Outcome {
     let mut outcome = Outcome::default();
     if evidence.passive.is_some() {
-        return Outcome::unknown("a watch sends no datagrams to be counted");
+        return Outcome::unknown(say!("path-loss-watched"));
     }
     if evidence.far_kind != FarKind::Wirespeed {
-        return Outcome::unknown("no wirespeed at the far end counts datagrams");
+        return Outcome::unknown(say!("path-loss-no-wirespeed"));
     }
     for direction in DIRECTIONS {
         let Some(unloaded) = road::unloaded(evidence, direction) else {
-            outcome.not_known.push(format!(
-                "{}: no datagrams were counted outside the tunnel",
-                word(direction)
-            ));
+            let none = say!("path-loss-not-counted", direction = word(direction));
+            outcome.not_known.push(none);
             continue;
         };
         if proved(&unloaded) {
@@ -107,21 +105,15 @@ fn found(evidence: &Evidence, direction: Direction, unloaded: &Unloaded) -> Foun
     let softened = congestion_control::proved(evidence, direction);
     let mut lines = vec![
         line(
-            format!(
-                "numbered datagrams outside the tunnel, without load: sent and received, {}",
-                word(direction)
-            ),
-            format!("{from} to {to}"),
+            say!("path-loss-line-datagrams", direction = word(direction)),
+            way(from, to),
             unloaded.sent,
             unloaded.sent.saturating_sub(unloaded.lost),
             "packets",
         ),
         line(
-            format!(
-                "share of them lost: at least, and counted, {}",
-                word(direction)
-            ),
-            format!("{from} to {to}"),
+            say!("path-loss-line-share", direction = word(direction)),
+            way(from, to),
             unloaded.losses_at_least(),
             unloaded.lost_share(),
             "share",
@@ -129,11 +121,6 @@ fn found(evidence: &Evidence, direction: Direction, unloaded: &Unloaded) -> Foun
     ];
     lines.extend(road::outer_loss(evidence, direction).map(|loss| loss.line(evidence, direction)));
     lines.extend(rates_line(evidence, direction));
-    let what_helps = if softened {
-        "; another congestion control bears it better, as was measured"
-    } else {
-        ""
-    };
     Found {
         severity: severity(evidence, direction, unloaded, softened),
         confidence: if unloaded.losses >= 10 { 0.95 } else { 0.8 },
@@ -141,15 +128,37 @@ fn found(evidence: &Evidence, direction: Direction, unloaded: &Unloaded) -> Foun
         host: from.to_owned(),
         direction: Some(direction),
         evidence: lines,
-        because: format!(
-            "Of {} small datagrams outside the tunnel {} were lost on the way from {from} to {to}, in {} places, though nothing filled the road: the line itself loses packets{what_helps}.",
-            unloaded.sent, unloaded.lost, unloaded.losses
-        ),
+        because: because(from, to, unloaded, softened),
         remedies: Vec::new(),
         refused: vec![Refusal {
-            remedy: "tuning WireGuard, its MTU, buffers or queues".to_owned(),
-            why: "the packets are lost on the road, before any tunnel has a part in it: show these figures to whoever runs the line".to_owned(),
+            remedy: say!("path-loss-refused"),
+            why: say!("path-loss-refused-why"),
         }],
+    }
+}
+
+fn because(from: &str, to: &str, unloaded: &Unloaded, softened: bool) -> String {
+    let Unloaded {
+        sent, lost, losses, ..
+    } = *unloaded;
+    if softened {
+        say!(
+            "path-loss-because-softened",
+            sent = sent,
+            lost = lost,
+            places = losses,
+            from = from,
+            to = to
+        )
+    } else {
+        say!(
+            "path-loss-because",
+            sent = sent,
+            lost = lost,
+            places = losses,
+            from = from,
+            to = to
+        )
     }
 }
 

@@ -16,7 +16,7 @@ use super::{names_host, same_direction};
 use crate::cards::{self, Card};
 use crate::finding::{Check, Found, Outcome, command, line, rates_lines, remedy_of};
 use crate::losses::{self, Losses, Period};
-use crate::view::{ENDS, only, word};
+use crate::view::{ENDS, only, or_watched};
 use crate::{Change, End, Evidence, EvidenceLine, Finding, Goal, Refusal, Remedy};
 
 pub(super) const CODE: &str = "ring-overflow";
@@ -201,7 +201,7 @@ fn lines(
     period: &Period<'_>,
     losses: Losses,
 ) -> Vec<EvidenceLine> {
-    let when = period.direction.map_or("watched", word);
+    let when = or_watched(period.direction);
     let place = format!("{} on {}", card.name, evidence.name(end));
     let mut by_name: BTreeMap<String, u64> = BTreeMap::new();
     let mut stored: BTreeMap<String, u64> = BTreeMap::new();

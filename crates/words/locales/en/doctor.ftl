@@ -1,0 +1,4 @@
+# What the findings of several causes say.
+
+doctor-watched = watched
+doctor-way = { $from } to { $to }

@@ -1,0 +1,4 @@
+# Ce que disent les constats de plusieurs causes.
+
+doctor-watched = observé
+doctor-way = de { $from } vers { $to }
