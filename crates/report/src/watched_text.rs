@@ -104,8 +104,8 @@ fn sent_again(watched: &Watched) -> String {
         Known::Value(connections) => units::count(
             connections
                 .iter()
-                .map(|one| f64::from(one.retransmits))
-                .sum(),
+                .map(|one| u64::from(one.retransmits))
+                .sum::<u64>() as f64,
         ),
         Known::Unknown(_) => unknown(),
     }
@@ -203,7 +203,24 @@ fn sequence(probe: &SequenceProbe) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
+    use wirespeed_facts::CountersDelta;
+
     use super::*;
+
+    #[test]
+    fn of_no_connection_nothing_was_sent_again() {
+        let watched = Watched {
+            seconds: 1.0,
+            counters: CountersDelta::default(),
+            slices: Vec::new(),
+            connections: Known::Value(Vec::new()),
+            open: Some(0),
+            peers: BTreeMap::new(),
+        };
+        assert_eq!(sent_again(&watched), "0");
+    }
 
     #[test]
     fn a_peer_that_went_silent_is_told() {
