@@ -47,6 +47,11 @@ pub(crate) fn way(from: &str, to: &str) -> String {
     say!("doctor-way", from = from, to = to)
 }
 
+/// Something of a machine, and the machine: an interface, a card, a group.
+pub(crate) fn on(what: &str, host: &str) -> String {
+    say!("doctor-on", what = what, host = host)
+}
+
 /// The direction of a load, or that nothing but the user's own traffic flowed.
 pub(crate) fn or_watched(direction: Option<Direction>) -> String {
     direction.map_or_else(|| say!("doctor-watched"), word)
@@ -141,7 +146,7 @@ impl Evidence {
     /// `wg0 on gw1`.
     pub(crate) fn interface_at(&self, end: End) -> String {
         match self.tunnel(end) {
-            Some(tunnel) => format!("{} on {}", tunnel.name, self.name(end)),
+            Some(tunnel) => on(&tunnel.name, self.name(end)),
             None => self.name(end).to_owned(),
         }
     }

@@ -2,3 +2,4 @@
 
 doctor-watched = watched
 doctor-way = { $from } to { $to }
+doctor-on = { $what } on { $host }

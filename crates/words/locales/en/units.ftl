@@ -1,3 +1,6 @@
 # Units that are words. The key is `unit-` and the unit as evidence has it.
 
 unit-packets = packets
+unit-segments = segments
+unit-cores = cores
+unit-microseconds = microseconds

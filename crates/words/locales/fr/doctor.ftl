@@ -2,3 +2,4 @@
 
 doctor-watched = observé
 doctor-way = de { $from } vers { $to }
+doctor-on = { $what } sur { $host }

@@ -1,1 +1,4 @@
 unit-packets = paquets
+unit-segments = segments
+unit-cores = cœurs
+unit-microseconds = microsecondes
