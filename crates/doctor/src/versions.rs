@@ -9,6 +9,7 @@ use std::sync::LazyLock;
 
 use serde::Deserialize;
 use wirespeed_facts::Host;
+use wirespeed_words::message;
 
 /// A release of kernel.org.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -57,8 +58,6 @@ pub(crate) struct KernelFault {
     pub(crate) id: String,
     kernels: Vec<(String, String)>,
     pub(crate) concerns: Concerns,
-    pub(crate) harm: String,
-    pub(crate) remedy: String,
     pub(crate) sources: Vec<String>,
 }
 
@@ -66,11 +65,10 @@ pub(crate) struct KernelFault {
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct DriverFault {
-    pub(crate) id: String,
+    id: String,
     pub(crate) driver: String,
     pub(crate) feature: String,
     kernels: Vec<(String, String)>,
-    pub(crate) harm: String,
     pub(crate) sources: Vec<String>,
 }
 
@@ -105,6 +103,16 @@ impl KernelFault {
         within(Kernel::of(host), &self.kernels)
     }
 
+    /// What the tunnel does then.
+    pub(crate) fn harm(&self) -> String {
+        message(&format!("kernel-fault-harm-{}", self.id), [])
+    }
+
+    /// Which kernel has it no longer, and what to do until then.
+    pub(crate) fn remedy(&self) -> String {
+        message(&format!("kernel-fault-remedy-{}", self.id), [])
+    }
+
     /// `5.15.186–5.15.200, 6.1.142–6.1.163`.
     pub(crate) fn ranges(&self) -> String {
         self.kernels
@@ -116,6 +124,11 @@ impl KernelFault {
 }
 
 impl DriverFault {
+    /// What the link does then.
+    pub(crate) fn harm(&self) -> String {
+        message(&format!("driver-fault-harm-{}", self.id), [])
+    }
+
     /// Does this driver on this machine have it? A row without kernels: perhaps.
     pub(crate) fn of(&self, host: &Host, driver: &str) -> Has {
         if self.driver != driver {
@@ -260,6 +273,8 @@ fn number(text: &str) -> Option<(u32, &str)> {
 
 #[cfg(test)]
 mod tests {
+    use wirespeed_words::{Language, is_there};
+
     use super::*;
 
     fn host(kernel: &str) -> Host {
@@ -297,9 +312,32 @@ mod tests {
                 );
             }
         }
-        assert!(kernel_faults().iter().all(|fault| !fault.kernels.is_empty()
-            && !fault.harm.is_empty()
-            && !fault.remedy.is_empty()));
+        let mut kernels = kernel_faults().iter();
+        assert!(kernels.all(|fault| !fault.kernels.is_empty()));
+    }
+
+    #[test]
+    fn every_row_is_said_in_both_languages_and_nothing_else() {
+        let kernels = kernel_faults().iter().flat_map(|fault| {
+            ["harm", "remedy"].map(|text| format!("kernel-fault-{text}-{}", fault.id))
+        });
+        let drivers = driver_faults()
+            .iter()
+            .map(|fault| format!("driver-fault-harm-{}", fault.id));
+        let keys: Vec<String> = kernels.chain(drivers).collect();
+        for language in Language::ALL {
+            for key in &keys {
+                assert!(is_there(language, key), "{key} in {}", language.tag());
+            }
+            let file = format!(
+                "{}/../words/locales/{}/faults.ftl",
+                env!("CARGO_MANIFEST_DIR"),
+                language.tag()
+            );
+            let text = std::fs::read_to_string(&file).unwrap();
+            let there = text.lines().filter(|line| line.contains(" = "));
+            assert_eq!(there.count(), keys.len(), "{file}");
+        }
     }
 
     #[test]

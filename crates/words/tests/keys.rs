@@ -10,8 +10,9 @@ use proc_macro2::{Delimiter, TokenStream, TokenTree};
 /// Keys by their variables.
 type Keys = BTreeMap<String, BTreeSet<String>>;
 
-/// Keys that are made at run time: from a unit, or from the definition of the command line, each with a test of its own.
-const MADE_AT_RUN_TIME: [&str; 2] = ["unit-", "help-"];
+/// Keys that are made at run time: from a unit, from the definition of the command line, or from the id of a row of the doctor's
+/// tables, each with a test of its own.
+const MADE_AT_RUN_TIME: [&str; 4] = ["unit-", "help-", "kernel-fault-", "driver-fault-"];
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")

@@ -146,7 +146,7 @@ fn known(evidence: &Evidence, end: End) -> Vec<String> {
             format!(
                 "kernel {}: {} ({})",
                 facts.host.kernel,
-                fault.harm,
+                fault.harm(),
                 fault.sources.join(", ")
             )
         });
@@ -160,7 +160,7 @@ fn known(evidence: &Evidence, end: End) -> Vec<String> {
                 format!(
                     "driver {driver} of {}: {} ({})",
                     link.name,
-                    fault.harm,
+                    fault.harm(),
                     fault.sources.join(", ")
                 )
             })

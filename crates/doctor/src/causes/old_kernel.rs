@@ -58,7 +58,7 @@ fn found(evidence: &Evidence, end: End, fault: &KernelFault) -> Option<Found> {
     }
     let host = &facts.host;
     let mut lines = vec![line(
-        "kernel (`uname -r`), and the releases that have the fault",
+        say!("old-kernel-line-kernel"),
         evidence.name(end),
         fault.ranges(),
         host.kernel.clone(),
@@ -83,10 +83,16 @@ fn found(evidence: &Evidence, end: End, fault: &KernelFault) -> Option<Found> {
     }
     lines.extend(condition(evidence, end, facts, fault.concerns));
     lines.extend(slow.and_then(|direction| rates_line(evidence, direction)));
-    lines.push(line("source", "public", (), fault.sources.join("; "), ""));
-    let (certainly, severity, confidence) = match has {
-        Has::Yes => ("is", Severity::Warning, 0.7),
-        _ => ("may be", Severity::Info, 0.4),
+    lines.push(line(
+        say!("old-kernel-line-source"),
+        say!("old-kernel-public"),
+        (),
+        fault.sources.join("; "),
+        "",
+    ));
+    let (severity, confidence) = match has {
+        Has::Yes => (Severity::Warning, 0.7),
+        _ => (Severity::Info, 0.4),
     };
     Some(Found {
         severity,
@@ -95,24 +101,38 @@ fn found(evidence: &Evidence, end: End, fault: &KernelFault) -> Option<Found> {
         host: evidence.name(end).to_owned(),
         direction: slow.filter(|_| !danger),
         evidence: lines,
-        because: format!(
-            "The kernel of {} ({}) {certainly} one with a known fault ({}): {}.",
-            evidence.name(end),
-            host.kernel,
-            fault.id,
-            fault.harm
-        ),
+        because: because(evidence.name(end), &host.kernel, has, fault),
         remedies: vec![Remedy {
-            title: format!("Another kernel: {}", fault.remedy),
+            title: say!("old-kernel-remedy", which = fault.remedy()),
             changes: Vec::new(),
             commands: Vec::new(),
             goal: Goal::Goodput,
-            persistence: "a kernel stays until the next update".to_owned(),
-            risk: "a reboot".to_owned(),
-            undo: "boot the old one from the boot menu".to_owned(),
+            persistence: say!("old-kernel-persistence"),
+            risk: say!("old-kernel-risk"),
+            undo: say!("old-kernel-undo"),
         }],
         refused: Vec::new(),
     })
+}
+
+fn because(host: &str, kernel: &str, has: Has, fault: &KernelFault) -> String {
+    if has == Has::Yes {
+        say!(
+            "old-kernel-because",
+            host = host,
+            kernel = kernel,
+            fault = &fault.id,
+            harm = fault.harm()
+        )
+    } else {
+        say!(
+            "old-kernel-because-perhaps",
+            host = host,
+            kernel = kernel,
+            fault = &fault.id,
+            harm = fault.harm()
+        )
+    }
 }
 
 /// Is the tunnel at this end of the kind a fault is about?
@@ -149,7 +169,7 @@ fn condition(
 ) -> Vec<crate::EvidenceLine> {
     let feature = |link: &Link, name: &str| {
         line(
-            format!("`ethtool -k {}`: {name}", link.name),
+            say!("old-kernel-line-feature", link = &link.name, feature = name),
             evidence.name(end),
             (),
             "on",

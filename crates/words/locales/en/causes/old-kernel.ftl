@@ -1,1 +1,11 @@
 old-kernel-title = The kernel is known to harm such a tunnel
+old-kernel-because = The kernel of { $host } ({ $kernel }) is one with a known fault ({ $fault }): { $harm }.
+old-kernel-because-perhaps = The kernel of { $host } ({ $kernel }) may be one with a known fault ({ $fault }): { $harm }.
+old-kernel-line-kernel = kernel (`uname -r`), and the releases that have the fault
+old-kernel-line-feature = `ethtool -k { $link }`: { $feature }
+old-kernel-line-source = source
+old-kernel-public = public
+old-kernel-remedy = Another kernel: { $which }
+old-kernel-persistence = a kernel stays until the next update
+old-kernel-risk = a reboot
+old-kernel-undo = boot the old one from the boot menu

@@ -1,1 +1,11 @@
 old-kernel-title = Le noyau est connu pour nuire à un tel tunnel
+old-kernel-because = Le noyau de { $host } ({ $kernel }) est de ceux qui ont un défaut connu ({ $fault }) : { $harm }.
+old-kernel-because-perhaps = Le noyau de { $host } ({ $kernel }) est peut-être de ceux qui ont un défaut connu ({ $fault }) : { $harm }.
+old-kernel-line-kernel = noyau (`uname -r`), et les versions qui ont le défaut
+old-kernel-line-feature = `ethtool -k { $link }` : { $feature }
+old-kernel-line-source = source
+old-kernel-public = publique
+old-kernel-remedy = Un autre noyau : { $which }
+old-kernel-persistence = un noyau reste en place jusqu’à la prochaine mise à jour
+old-kernel-risk = un redémarrage
+old-kernel-undo = démarrer l’ancien depuis le menu de démarrage
