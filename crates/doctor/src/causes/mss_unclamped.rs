@@ -63,28 +63,27 @@ fn run(evidence: &Evidence) -> Outcome {
             continue;
         };
         match clamped(evidence, end) {
-            Known::Unknown(because) => outcome.not_known.push(format!(
-                "{} forwards into the tunnel, and whether it clamps the MSS is not known: {because}",
-                evidence.name(end)
+            Known::Unknown(because) => outcome.not_known.push(say!(
+                "mss-unclamped-unknown-clamp",
+                host = evidence.name(end),
+                because = because
             )),
             Known::Value(true) => {}
             Known::Value(false) => {
                 let too_large = too_large(evidence, end);
-                let lasts = too_large.windows >= FEWEST_WINDOWS
-                    && too_large.packets >= FEWEST_PACKETS;
+                let lasts =
+                    too_large.windows >= FEWEST_WINDOWS && too_large.packets >= FEWEST_PACKETS;
                 if !lasts {
                     continue;
                 }
                 match narrower(evidence, end, behind) {
-                    Some(other) => outcome.not_known.push(format!(
-                        "{} forwards packets that are too large for their way on; whether that is the tunnel is not known, since those too large for {} ({} bytes) count in the same place",
-                        evidence.name(end),
-                        other.name,
-                        other.mtu
+                    Some(other) => outcome.not_known.push(say!(
+                        "mss-unclamped-unknown-link",
+                        host = evidence.name(end),
+                        link = &other.name,
+                        mtu = other.mtu
                     )),
-                    None => outcome
-                        .found
-                        .push(found(evidence, end, behind, too_large)),
+                    None => outcome.found.push(found(evidence, end, behind, too_large)),
                 }
             }
         }
@@ -153,7 +152,7 @@ fn clamped(evidence: &Evidence, end: End) -> Known<bool> {
     let theirs = match behind(evidence, other) {
         Some(_) => filter(evidence, other).map(|filter| filter.clamps_mss_out),
         None if evidence.tunnel(other).is_some() => Known::Value(true),
-        None => Known::because(format!("nothing is known of {}", evidence.name(other))),
+        None => Known::because(not_known(evidence, other)),
     };
     match (own, theirs) {
         (Known::Value(true), _) | (_, Known::Value(true)) => Known::Value(true),
@@ -162,9 +161,13 @@ fn clamped(evidence: &Evidence, end: End) -> Known<bool> {
     }
 }
 
+fn not_known(evidence: &Evidence, end: End) -> String {
+    say!("mss-unclamped-unknown-host", host = evidence.name(end))
+}
+
 fn filter(evidence: &Evidence, end: End) -> Known<TunnelFilter> {
     let Some((facts, tunnel)) = evidence.facts(end).zip(evidence.tunnel(end)) else {
-        return Known::because(format!("nothing is known of {}", evidence.name(end)));
+        return Known::because(not_known(evidence, end));
     };
     // Without any rule about the tunnel's packets there is none that clamps.
     facts
@@ -219,9 +222,10 @@ fn found(evidence: &Evidence, end: End, behind: &Link, too_large: TooLarge) -> F
     let tunnel_mtu = evidence.tunnel(end).map_or(0, |tunnel| tunnel.mtu);
     let mut lines = vec![
         line(
-            format!(
-                "forwarded packets too large for their way on (Ip FragFails), in {} of {} windows",
-                too_large.windows, too_large.of
+            say!(
+                "mss-unclamped-line-too-large",
+                windows = too_large.windows,
+                of = too_large.of
             ),
             host,
             (),
@@ -229,14 +233,14 @@ fn found(evidence: &Evidence, end: End, behind: &Link, too_large: TooLarge) -> F
             "packets",
         ),
         line(
-            format!("MTU of {} behind it, and of the tunnel", behind.name),
+            say!("mss-unclamped-line-mtu", link = &behind.name),
             evidence.interface_at(end),
             behind.mtu,
             tunnel_mtu,
             "bytes",
         ),
         line(
-            "rules that lower the MSS of connections through the tunnel (nft, forward)",
+            say!("mss-unclamped-line-rules"),
             evidence.interface_at(end),
             (),
             0,
@@ -245,7 +249,7 @@ fn found(evidence: &Evidence, end: End, behind: &Link, too_large: TooLarge) -> F
     ];
     if swallowed {
         lines.push(line(
-            "packets the machine dropped on their way out meanwhile (Ip and Ip6 OutDiscards)",
+            say!("mss-unclamped-line-dropped"),
             host,
             (),
             too_large.discarded,
@@ -253,13 +257,9 @@ fn found(evidence: &Evidence, end: End, behind: &Link, too_large: TooLarge) -> F
         ));
     }
     let because = if swallowed {
-        format!(
-            "Hosts behind {host} keep sending packets larger than the tunnel takes, and the errors that would tell them never leave {host}: its own packet filter drops them. Their connections hang."
-        )
+        say!("mss-unclamped-because-swallowed", host = host)
     } else {
-        format!(
-            "Hosts behind {host} keep sending packets larger than the tunnel takes, and nothing lowers their MSS: each connection loses its first full packets, and where {host}'s errors are filtered on the way it hangs."
-        )
+        say!("mss-unclamped-because", host = host)
     };
     Found {
         severity: if swallowed {
@@ -275,8 +275,8 @@ fn found(evidence: &Evidence, end: End, behind: &Link, too_large: TooLarge) -> F
         because,
         remedies: vec![clamp(evidence, end)],
         refused: vec![Refusal {
-            remedy: "clamping the MSS, for QUIC and other UDP".to_owned(),
-            why: "the MSS is TCP's alone: programs that send UDP have to find the size by themselves, which needs the ICMP errors to pass".to_owned(),
+            remedy: say!("mss-unclamped-refused"),
+            why: say!("mss-unclamped-refused-why"),
         }],
     }
 }
@@ -301,18 +301,15 @@ fn clamp(evidence: &Evidence, end: End) -> Remedy {
         rule("iifname"),
     ];
     Remedy {
-        title: format!(
-            "Lower the MSS of TCP connections that pass {}",
-            evidence.interface_at(end)
-        ),
+        title: say!("mss-unclamped-remedy", place = evidence.interface_at(end)),
         changes: Vec::new(),
         commands: commands
             .into_iter()
             .map(|text| command(evidence, end, text))
             .collect(),
         goal: Goal::Goodput,
-        persistence: "the same table in /etc/nftables.conf, or the commands as PostUp and their undo as PostDown in the wg-quick file".to_owned(),
-        risk: "TCP connections made after it through this tunnel only; does nothing for QUIC and other UDP".to_owned(),
+        persistence: say!("mss-unclamped-persistence"),
+        risk: say!("mss-unclamped-risk"),
         undo: command(evidence, end, "nft delete table inet wirespeed-mss"),
     }
 }

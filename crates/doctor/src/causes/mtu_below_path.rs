@@ -85,7 +85,11 @@ fn found(evidence: &Evidence, wasteful: &[(Direction, u32, u32)]) -> Option<Foun
     let mut lines = Vec::new();
     for (direction, now, passed) in wasteful {
         lines.push(line(
-            format!("tunnel MTU against path MTU - {ROOM}, {}", word(*direction)),
+            say!(
+                "mtu-below-path-line-mtu",
+                room = ROOM,
+                direction = word(*direction)
+            ),
             evidence.interface_at(sender(*direction)),
             *now,
             passed.saturating_sub(ROOM),
@@ -95,10 +99,7 @@ fn found(evidence: &Evidence, wasteful: &[(Direction, u32, u32)]) -> Option<Foun
     }
     for (direction, end, busy) in &limited {
         lines.push(line(
-            format!(
-                "busiest core during the tunnel's loads, {}",
-                word(*direction)
-            ),
+            say!("mtu-below-path-line-busiest", direction = word(*direction)),
             evidence.name(*end),
             (),
             *busy,
@@ -119,14 +120,20 @@ fn found(evidence: &Evidence, wasteful: &[(Direction, u32, u32)]) -> Option<Foun
         direction: only(&directions),
         evidence: lines,
         because: if limited.is_empty() {
-            format!(
-                "The path carries {passed} bytes, so the tunnel could use {could} instead of {now}; on a road limited by bandwidth that is worth {:.1} %.",
-                worth * 100.0
+            say!(
+                "mtu-below-path-because",
+                path = passed,
+                could = could,
+                now = now,
+                worth = worth * 100.0
             )
         } else {
-            format!(
-                "The path carries {passed} bytes, the tunnel uses {now} instead of {could}, and an end is out of processor: {} more packets for the same bytes.",
-                percent(more)
+            say!(
+                "mtu-below-path-because-busy",
+                path = passed,
+                could = could,
+                now = now,
+                more = percent(more)
             )
         },
         remedies: vec![raise(evidence, could)],
@@ -144,9 +151,9 @@ fn raise(evidence: &Evidence, could: u32) -> Remedy {
     let mut remedy = mtu::set_mtu(
         evidence,
         could,
-        format!("Raise the tunnel's MTU to {could} at both ends"),
+        say!("mtu-below-path-remedy", mtu = could),
         |now, then| now < then,
-        "if any direction or a later path carries less, full packets are lost: confirm with a bulk transfer both ways".to_owned(),
+        say!("mtu-below-path-risk"),
     );
     let others = ENDS
         .into_iter()
@@ -155,14 +162,10 @@ fn raise(evidence: &Evidence, could: u32) -> Remedy {
     if let Some((end, others)) = others {
         // No measurement of this one peer tells whether the others' full packets still arrive.
         remedy.changes.clear();
-        remedy.risk = format!(
-            "{others} other {} {}, whose roads were not measured: the narrowest decides, and full packets to it are lost",
-            if others == 1 {
-                "peer uses"
-            } else {
-                "peers use"
-            },
-            evidence.interface_at(end)
+        remedy.risk = say!(
+            "mtu-below-path-risk-others",
+            others = others,
+            place = evidence.interface_at(end)
         );
     }
     remedy
@@ -191,6 +194,7 @@ fn limited_end(evidence: &Evidence, direction: Direction) -> Option<(Direction, 
 mod tests {
     use wirespeed_facts::{Known, Peer};
     use wirespeed_measure::{Direction, Via};
+    use wirespeed_words::{Language, within};
 
     use super::CODE;
     use crate::testing::{
@@ -245,6 +249,8 @@ mod tests {
         let worth = |mtu| only_finding(&with_mtu(mtu), CODE).because;
         assert!(worth(1280).ends_with("worth 0.8 %."), "{}", worth(1280));
         assert!(worth(1380).ends_with("worth 0.2 %."), "{}", worth(1380));
+        let french = within(Language::French, || worth(1380));
+        assert!(french.ends_with("on y gagne 0,2\u{202f}%."), "{french}");
     }
 
     #[test]
@@ -276,6 +282,13 @@ mod tests {
         assert!(remedy.changes.is_empty(), "nothing is tried on all of them");
         assert_eq!(remedy.commands.len(), 2);
         assert!(remedy.risk.starts_with("3 other peers use wg1 on server"));
+        if let Known::Value(peers) = &mut tunnel_of(&mut evidence, End::Far).peers {
+            peers.truncate(2);
+        }
+        let risk = || only_finding(&evidence, CODE).remedies[0].risk.clone();
+        assert!(risk().starts_with("1 other peer uses wg1 on server, "));
+        let french = within(Language::French, risk);
+        assert!(french.starts_with("1 autre pair utilise wg1 sur server, "));
     }
 
     #[test]

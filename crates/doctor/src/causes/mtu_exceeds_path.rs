@@ -41,22 +41,25 @@ fn run(evidence: &Evidence) -> Outcome {
 /// Why a direction could not be judged, one line each.
 pub(super) fn unknown(evidence: &Evidence) -> Vec<String> {
     if evidence.passive.is_some() {
-        return vec!["a watch probes no sizes; only this machine's own routes tell".to_owned()];
+        return vec![say!("mtu-exceeds-path-unknown-watched")];
     }
     DIRECTIONS
         .into_iter()
         .filter_map(|direction| {
-            let way = word(direction);
             let end = sender(direction);
             if evidence.tunnel(end).is_none() {
-                Some(format!(
-                    "{way}: the tunnel's MTU at the sender ({}) is not known",
-                    evidence.name(end)
+                Some(say!(
+                    "mtu-exceeds-path-unknown-sender",
+                    direction = word(direction),
+                    host = evidence.name(end)
                 ))
             } else if mtu::probe(evidence, direction).is_none()
                 && mtu::excess(evidence, direction).is_none()
             {
-                Some(format!("{way}: the path MTU could not be probed"))
+                Some(say!(
+                    "mtu-exceeds-path-unknown-path",
+                    direction = word(direction)
+                ))
             } else {
                 None
             }
@@ -67,9 +70,18 @@ pub(super) fn unknown(evidence: &Evidence) -> Vec<String> {
 fn found(evidence: &Evidence, group: &[&Excess]) -> Option<Found> {
     let first = group.first()?;
     let directions: Vec<Direction> = group.iter().map(|excess| excess.direction).collect();
-    let fits = match first.path_mtu {
-        Some(path) => format!("the path carries {path}"),
-        None => "sizes below the tunnel's own MTU are lost inside it".to_owned(),
+    let because = match first.path_mtu {
+        Some(path) => say!(
+            "mtu-exceeds-path-because",
+            mtu = first.tunnel_mtu,
+            outer = first.outer,
+            path = path
+        ),
+        None => say!(
+            "mtu-exceeds-path-because-inside",
+            mtu = first.tunnel_mtu,
+            outer = first.outer
+        ),
     };
     Some(Found {
         severity: severity(evidence, &directions),
@@ -85,10 +97,7 @@ fn found(evidence: &Evidence, group: &[&Excess]) -> Option<Found> {
             .iter()
             .flat_map(|excess| excess.lines(evidence))
             .collect(),
-        because: format!(
-            "A full tunnel packet (MTU {}) is {} bytes outside, but {fits}: full packets are fragmented or lost while small ones pass.",
-            first.tunnel_mtu, first.outer
-        ),
+        because,
         remedies: remedies(evidence),
         refused: Vec::new(),
     })
@@ -112,16 +121,18 @@ pub(super) fn remedies(evidence: &Evidence) -> Vec<Remedy> {
         return Vec::new();
     };
     let risk = if mtu < IPV6_MINIMUM {
-        format!(
-            "{mtu} is below {IPV6_MINIMUM}: IPv6 stops working inside the tunnel (Linux removes it from such a link)"
+        say!(
+            "mtu-exceeds-path-risk-ipv6",
+            mtu = mtu,
+            least = IPV6_MINIMUM
         )
     } else {
-        "smaller packets cost a little throughput; hosts behind a gateway learn of it by path MTU discovery or MSS clamping".to_owned()
+        say!("mtu-exceeds-path-risk")
     };
     vec![mtu::set_mtu(
         evidence,
         mtu,
-        format!("Set the tunnel's MTU to {mtu} at both ends"),
+        say!("mtu-exceeds-path-remedy", mtu = mtu),
         |now, then| now > then,
         risk,
     )]

@@ -115,7 +115,10 @@ fn found(evidence: &Evidence, end: End, hits: &[Hit]) -> Option<Found> {
     lines.push(line("/sys/class/net/NAME/threaded", &place, (), 0, ""));
     for hit in hits {
         lines.push(line(
-            format!("peers that sent during the loads, {}", word(hit.direction)),
+            say!(
+                "napi-convergence-line-peers",
+                direction = word(hit.direction)
+            ),
             &place,
             (),
             hit.peers as u64,
@@ -134,12 +137,12 @@ fn found(evidence: &Evidence, end: End, hits: &[Hit]) -> Option<Found> {
         host: evidence.name(end).to_owned(),
         direction: only(&directions),
         evidence: lines,
-        because: format!(
-            "One core of {} spends {} of its time receiving for {} peers while the others are at {}: without threads their NAPI instances have met on that core.",
-            evidence.name(end),
-            percent(first.cores.softirq.iter().copied().fold(0.0, f64::max)),
-            first.peers,
-            percent(first.cores.others.unwrap_or_default())
+        because: say!(
+            "napi-convergence-because",
+            host = evidence.name(end),
+            share = percent(first.cores.softirq.iter().copied().fold(0.0, f64::max)),
+            peers = first.peers,
+            others = percent(first.cores.others.unwrap_or_default())
         ),
         remedies,
         refused,
@@ -157,16 +160,19 @@ fn threads(
         interface: interface.to_owned(),
     };
     let newer = Remedy {
-        title: "Linux 6.16 or later, which receives in threads by itself".to_owned(),
+        title: say!("napi-convergence-remedy-newer"),
         changes: Vec::new(),
         commands: Vec::new(),
         goal: Goal::Goodput,
-        persistence: "a kernel stays until the next update".to_owned(),
-        risk: "a reboot".to_owned(),
-        undo: "boot the old one from the boot menu".to_owned(),
+        persistence: say!("napi-convergence-persistence-newer"),
+        risk: say!("napi-convergence-risk-newer"),
+        undo: say!("napi-convergence-undo-newer"),
     };
     let refusal = |why: String| Refusal {
-        remedy: format!("threaded NAPI on {}", evidence.interface_at(end)),
+        remedy: say!(
+            "napi-convergence-refused",
+            place = evidence.interface_at(end)
+        ),
         why,
     };
     let fault = napi_threaded_stall::fault();
@@ -174,16 +180,18 @@ fn threads(
     match fault.map(|fault| fault.of(&facts.host)) {
         Some(Has::Yes) => (
             vec![newer],
-            vec![refusal(format!(
-                "with it peers of kernel {} may stall for good under load ({sources})",
-                facts.host.kernel
+            vec![refusal(say!(
+                "napi-convergence-refused-why",
+                kernel = &facts.host.kernel,
+                sources = sources
             ))],
         ),
         Some(Has::Perhaps) => (
             vec![newer],
-            vec![refusal(format!(
-                "kernel {} does not tell whether it is one of those whose peers then may stall for good under load ({sources}): ask its distribution",
-                facts.host.kernel
+            vec![refusal(say!(
+                "napi-convergence-refused-why-perhaps",
+                kernel = &facts.host.kernel,
+                sources = sources
             ))],
         ),
         _ => {
@@ -196,15 +204,13 @@ fn threads(
             let default = Kernel::of(&facts.host).is_some_and(|kernel| kernel.at_least(6, 16));
             let mut remedy = remedy_of(
                 evidence,
-                "Receive in threads, which the scheduler spreads over the cores".to_owned(),
+                say!("napi-convergence-remedy-threads"),
                 vec![(change, false.into())],
                 Goal::Goodput,
                 if default {
-                    "more switching between tasks where packets are few".to_owned()
+                    say!("napi-convergence-risk-threads")
                 } else {
-                    format!(
-                        "the fault that made peers stall for good was only ever seen before Linux 6.16, on 5.15, 6.1 and a distribution's 6.8; watch that each peer goes on receiving ({sources})"
-                    )
+                    say!("napi-convergence-risk-threads-unproved", sources = sources)
                 },
             );
             if default {

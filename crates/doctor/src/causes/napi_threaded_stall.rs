@@ -137,20 +137,12 @@ fn found(evidence: &Evidence, end: End) -> Option<Found> {
     let tunnel = evidence.tunnel(end)?;
     let host = &evidence.facts(end)?.host;
     let (severity, confidence, known) = match fault().map(|fault| fault.of(host)) {
-        Some(Has::Yes) => (Severity::Critical, 0.95, "its kernel is known for it"),
-        Some(Has::Perhaps) => (
-            Severity::Critical,
-            0.85,
-            "its kernel may be one of those known for it",
-        ),
+        Some(Has::Yes) => (Severity::Critical, 0.95, "yes"),
+        Some(Has::Perhaps) => (Severity::Critical, 0.85, "perhaps"),
         _ if Kernel::of(host).is_some_and(|kernel| kernel.at_least(SINCE.0, SINCE.1)) => {
             return None;
         }
-        _ => (
-            Severity::Warning,
-            0.6,
-            "its kernel is not among those known for it",
-        ),
+        _ => (Severity::Warning, 0.6, "no"),
     };
     let Hit {
         sent,
@@ -165,8 +157,10 @@ fn found(evidence: &Evidence, end: End) -> Option<Found> {
     let mut lines = vec![
         line("/sys/class/net/NAME/threaded", &place, (), 1, ""),
         line(
-            format!(
-                "sent by {from} in {seconds:.0} s, and received of it here (`wg show NAME transfer`)"
+            say!(
+                "napi-threaded-stall-line-sent",
+                peer = from,
+                seconds = seconds
             ),
             &place,
             sent,
@@ -174,14 +168,14 @@ fn found(evidence: &Evidence, end: End) -> Option<Found> {
             "bytes",
         ),
         line(
-            format!("received by {from} from here meanwhile"),
+            say!("napi-threaded-stall-line-back", peer = from),
             evidence.interface_at(other(end)),
             (),
             back,
             "bytes",
         ),
         line(
-            "kernel (`uname -r`)",
+            say!("napi-threaded-stall-line-kernel"),
             evidence.name(end),
             (),
             host.kernel.clone(),
@@ -189,14 +183,21 @@ fn found(evidence: &Evidence, end: End) -> Option<Found> {
         ),
     ];
     if let Some(fault) = fault() {
+        let public = say!("napi-threaded-stall-public");
         lines.push(line(
-            "kernels known for it",
-            "public",
+            say!("napi-threaded-stall-line-kernels"),
+            &public,
             (),
             fault.ranges(),
             "",
         ));
-        lines.push(line("source", "public", (), fault.sources.join("; "), ""));
+        lines.push(line(
+            say!("napi-threaded-stall-line-source"),
+            public,
+            (),
+            fault.sources.join("; "),
+            "",
+        ));
     }
     Some(Found {
         severity,
@@ -205,13 +206,13 @@ fn found(evidence: &Evidence, end: End) -> Option<Found> {
         host: evidence.name(end).to_owned(),
         direction: None,
         evidence: lines,
-        because: format!(
-            "{from} has a session and sent {sent} bytes through it, and {} came out of {place}: with threaded NAPI the kernel has lost the wake-up for this peer ({known}).",
-            if received == 0 {
-                "not one"
-            } else {
-                "nothing but handshakes"
-            },
+        because: say!(
+            "napi-threaded-stall-because",
+            peer = from,
+            sent = sent,
+            received = received,
+            place = place,
+            known = known
         ),
         remedies: vec![remedy(evidence, end, &tunnel.name)],
         refused: Vec::new(),
@@ -237,14 +238,13 @@ fn remedy(evidence: &Evidence, end: End, interface: &str) -> Remedy {
         .map(|text| command(evidence, end, text))
         .collect();
     Remedy {
-        title: "Make the interface anew, without threaded NAPI; then update the kernel".to_owned(),
+        title: say!("napi-threaded-stall-remedy"),
         // A peer that is stuck stays so until the interface is made anew, which is no setting to try.
         changes: Vec::new(),
         commands,
         goal: Goal::Goodput,
         persistence: off.setting.persistence(&off.value),
-        risk: "the tunnel is down for some seconds: not from a session through this tunnel (systemd-run, or the console); all peers share one core when they receive"
-            .to_owned(),
+        risk: say!("napi-threaded-stall-risk"),
         undo: off
             .setting
             .shell(&true.into())
@@ -257,6 +257,7 @@ fn remedy(evidence: &Evidence, end: End, interface: &str) -> Remedy {
 #[cfg(test)]
 mod tests {
     use wirespeed_facts::{Implementation, Known, LinkCounters, LinkDetail, PeerCounters};
+    use wirespeed_words::{Language, within};
 
     use super::*;
     use crate::testing::{codes, facts_of, healthy, tunnel_of, watched};
@@ -319,6 +320,28 @@ mod tests {
             .map(|finding| finding.consequence_of.as_deref())
             .collect();
         assert_eq!(named, [Some(CODE)]);
+    }
+
+    #[test]
+    fn what_came_out_and_what_is_known_of_the_kernel_is_said_in_both_languages() {
+        let because = |release: &str, received: u64| {
+            judge(&stalled(release, 50_000, received)).findings[0]
+                .because
+                .clone()
+        };
+        assert_eq!(
+            because("6.1.150", 0),
+            "client has a session and sent 50\u{a0}000 bytes through it, and not one came out of wg1 on server: with threaded NAPI the kernel has lost the wake-up for this peer (its kernel is known for it)."
+        );
+        let handshakes = because("6.1.0-38-amd64", 148);
+        assert!(handshakes.contains("nothing but handshakes came out"));
+        assert!(handshakes.contains("(its kernel may be one of those known for it)"));
+        assert!(because("6.8.12", 0).contains("(its kernel is not among those known for it)"));
+        let french = within(Language::French, || because("6.8.12", 148)).replace('\u{202f}', "_");
+        assert_eq!(
+            french,
+            "client a une session et y a envoyé 50_000_octets, et rien d’autre que des handshakes n’est ressorti de wg1 sur server_: avec NAPI en threads, le noyau a perdu le réveil pour ce pair (son noyau n’est pas de ceux connus pour cela)."
+        );
     }
 
     #[test]

@@ -57,21 +57,21 @@ fn fell_asleep(evidence: &Evidence, order: &IdleReturn) -> Option<Found> {
     let where_here = evidence.name(End::Here);
     let mut lines = vec![
         line(
-            "echo requests on the idle tunnel: sent, answered",
+            say!("nat-timeout-line-far-first"),
             where_far,
             order.far_first.1,
             order.far_first.0,
             "packets",
         ),
         line(
-            "then echo requests from this side: sent, answered",
+            say!("nat-timeout-line-here-then"),
             where_here,
             order.here_then.1,
             order.here_then.0,
             "packets",
         ),
         line(
-            "then the first once more: sent, answered",
+            say!("nat-timeout-line-far-after"),
             where_far,
             order.far_after.1,
             order.far_after.0,
@@ -80,7 +80,7 @@ fn fell_asleep(evidence: &Evidence, order: &IdleReturn) -> Option<Found> {
     ];
     if let Some(address) = &order.translated_to {
         lines.push(line(
-            "our address as the far end's WireGuard sees it",
+            say!("nat-timeout-line-translated"),
             where_far,
             (),
             address.clone(),
@@ -89,7 +89,7 @@ fn fell_asleep(evidence: &Evidence, order: &IdleReturn) -> Option<Found> {
     }
     lines.extend(ours.map(|peer| {
         line(
-            "persistent keepalive",
+            say!("nat-timeout-line-keepalive"),
             evidence.interface_at(End::Here),
             (),
             peer.keepalive,
@@ -107,9 +107,7 @@ fn fell_asleep(evidence: &Evidence, order: &IdleReturn) -> Option<Found> {
         host: where_here.to_owned(),
         direction: Some(Direction::Download),
         evidence: lines,
-        because: format!(
-            "{where_far} could not reach {where_here} through the idle tunnel until {where_here} had sent something: a NAT or firewall on {where_here}'s side forgets the tunnel's mapping."
-        ),
+        because: say!("nat-timeout-because", far = where_far, here = where_here),
         remedies: vec![keepalive(evidence, End::Here, ours)],
         refused: Vec::new(),
     })
@@ -137,10 +135,10 @@ fn far_behind_a_nat(evidence: &Evidence) -> Option<String> {
         .peer_at(End::Far)
         .is_some_and(|peer| peer.keepalive == 0);
     (translated && asleep).then(|| {
-        let far = evidence.name(End::Far);
-        format!(
-            "{far} is reached at {}, which is none of its addresses; whether it still is after idling was not tried, since it was the first to send: run the doctor there",
-            endpoint.ip()
+        say!(
+            "nat-timeout-unknown-far",
+            far = evidence.name(End::Far),
+            address = endpoint.ip().to_string()
         )
     })
 }
@@ -151,12 +149,12 @@ fn answered((received, sent): (u32, u32)) -> bool {
 
 fn one_sided(evidence: &Evidence) -> Outcome {
     let Some(peer) = evidence.peer_at(End::Here) else {
-        return Outcome::unknown("the peer is not known");
+        return Outcome::unknown(say!("nat-timeout-unknown-peer"));
     };
     let not_tried = if evidence.passive.is_some() {
-        "a watch does not try whether the far end reaches us through the idle tunnel"
+        say!("nat-timeout-unknown-watched")
     } else {
-        "nothing runs at the far end, so whether it can reach us through the idle tunnel is not known"
+        say!("nat-timeout-unknown-one-sided")
     };
     let Some((age, sent)) = silence(evidence, peer).filter(|_| !kept_awake(peer)) else {
         return Outcome::unknown(not_tried);
@@ -170,11 +168,29 @@ fn one_sided(evidence: &Evidence) -> Outcome {
         host: evidence.name(End::Here).to_owned(),
         direction: None,
         evidence: vec![
-            line("age of the last handshake", &place, DEAD_AFTER, age, "s"),
-            line("bytes sent to and received from the peer meanwhile", &place, sent, 0_u64, "bytes"),
-            line("persistent keepalive", &place, (), peer.keepalive, "s"),
+            line(
+                say!("nat-timeout-line-handshake"),
+                &place,
+                DEAD_AFTER,
+                age,
+                "s",
+            ),
+            line(
+                say!("nat-timeout-line-silence"),
+                &place,
+                sent,
+                0_u64,
+                "bytes",
+            ),
+            line(
+                say!("nat-timeout-line-keepalive"),
+                &place,
+                (),
+                peer.keepalive,
+                "s",
+            ),
         ],
-        because: "The last handshake is long dead, we send, and nothing comes back: a NAT in between may have forgotten the mapping (or the far end is gone).".to_owned(),
+        because: say!("nat-timeout-because-one-sided"),
         remedies: vec![keepalive(evidence, End::Here, Some(peer))],
         refused: Vec::new(),
     };
@@ -222,14 +238,12 @@ fn keepalive(evidence: &Evidence, end: End, peer: Option<&Peer>) -> Remedy {
         )
     };
     Remedy {
-        title: format!("PersistentKeepalive = {KEEPALIVE_SECONDS} on the side behind the NAT"),
+        title: say!("nat-timeout-remedy", seconds = KEEPALIVE_SECONDS),
         changes: Vec::new(),
         commands: vec![set(KEEPALIVE_SECONDS)],
         goal: Goal::Goodput,
-        persistence: format!(
-            "`PersistentKeepalive = {KEEPALIVE_SECONDS}` under [Peer] in the wg-quick file"
-        ),
-        risk: "a packet every 25 s: some battery on a phone".to_owned(),
+        persistence: say!("nat-timeout-persistence", seconds = KEEPALIVE_SECONDS),
+        risk: say!("nat-timeout-risk", seconds = KEEPALIVE_SECONDS),
         undo: set(peer.map_or(0, |peer| peer.keepalive)),
     }
 }

@@ -28,10 +28,11 @@ fn run(evidence: &Evidence) -> Outcome {
         if let Some(route) = cards::route(evidence, end)
             && let Known::Unknown(because) = &route.interface
         {
-            outcome.not_known.push(format!(
-                "{}: the way to {} is not known: {because}",
-                evidence.name(end),
-                route.to
+            outcome.not_known.push(say!(
+                "nested-tunnel-unknown-route",
+                host = evidence.name(end),
+                to = route.to.to_string(),
+                because = because
             ));
         }
         outcome
@@ -96,16 +97,17 @@ fn found(evidence: &Evidence, end: End, outer: &Link) -> Found {
     let kind = outer.kind.as_deref().unwrap_or("tunnel");
     let mut lines = vec![
         line(
-            "the route to the peer's endpoint leaves by",
+            say!("nested-tunnel-line-route"),
             host,
             (),
             format!("{} ({kind})", outer.name),
             "",
         ),
         line(
-            format!(
-                "MTU of {}, and this tunnel's with its {overhead} bytes of headers",
-                outer.name
+            say!(
+                "nested-tunnel-line-mtu",
+                outer = &outer.name,
+                overhead = overhead
             ),
             evidence.interface_at(end),
             outer.mtu,
@@ -119,16 +121,19 @@ fn found(evidence: &Evidence, end: End, outer: &Link) -> Found {
         .collect();
     lines.extend(rates_lines(evidence, &directions));
     let because = if excess > 0 {
-        format!(
-            "What {} sends goes through {} ({kind}) again, and a full packet is {excess} bytes too large for that: it is fragmented or lost there.",
-            evidence.interface_at(end),
-            outer.name
+        say!(
+            "nested-tunnel-because-too-large",
+            place = evidence.interface_at(end),
+            outer = &outer.name,
+            kind = kind,
+            excess = excess
         )
     } else {
-        format!(
-            "What {} sends goes through {} ({kind}) again: every packet is wrapped twice, and only as fast as that tunnel.",
-            evidence.interface_at(end),
-            outer.name
+        say!(
+            "nested-tunnel-because",
+            place = evidence.interface_at(end),
+            outer = &outer.name,
+            kind = kind
         )
     };
     Found {
@@ -156,16 +161,21 @@ fn remedies(evidence: &Evidence, end: End, outer: &Link, excess: u32) -> Vec<Rem
     let fitting = outer.mtu.saturating_sub(mtu::overhead(evidence));
     let stack = (excess > 0 && fitting >= 576).then(|| {
         let risk = if fitting < IPV6_MINIMUM {
-            format!("{fitting} is below {IPV6_MINIMUM}: IPv6 stops working inside the tunnel")
+            say!(
+                "nested-tunnel-risk-stack-ipv6",
+                mtu = fitting,
+                least = IPV6_MINIMUM
+            )
         } else {
-            "smaller packets cost a little throughput".to_owned()
+            say!("nested-tunnel-risk-stack")
         };
         mtu::set_mtu(
             evidence,
             fitting,
-            format!(
-                "Stack the MTUs: {fitting} at both ends, so that full packets fit {}",
-                outer.name
+            say!(
+                "nested-tunnel-remedy-stack",
+                mtu = fitting,
+                outer = &outer.name
             ),
             |now, then| now > then,
             risk,
@@ -175,7 +185,11 @@ fn remedies(evidence: &Evidence, end: End, outer: &Link, excess: u32) -> Vec<Rem
     let around = endpoint.map(|endpoint| {
         let to = endpoint.ip().to_canonical();
         Remedy {
-            title: format!("Drop a layer: a route to {to} that does not leave by {}", outer.name),
+            title: say!(
+                "nested-tunnel-remedy-around",
+                to = to.to_string(),
+                outer = &outer.name
+            ),
             changes: Vec::new(),
             commands: vec![command(
                 evidence,
@@ -187,11 +201,8 @@ fn remedies(evidence: &Evidence, end: End, outer: &Link, excess: u32) -> Vec<Rem
                 ),
             )],
             goal: Goal::Goodput,
-            persistence: "the same route where this machine's network is configured (networkd, NetworkManager, PostUp)".to_owned(),
-            risk: format!(
-                "the peer then sees another address of this machine, and what {} hid is seen on the road; some networks let nothing else out",
-                outer.name
-            ),
+            persistence: say!("nested-tunnel-persistence-around"),
+            risk: say!("nested-tunnel-risk-around", outer = &outer.name),
             undo: command(
                 evidence,
                 end,
@@ -208,6 +219,7 @@ mod tests {
 
     use wirespeed_facts::{EndpointRoute, Known, Link};
     use wirespeed_measure::Direction;
+    use wirespeed_words::{Language, within};
 
     use super::CODE;
     use crate::cards::tests::route;
@@ -243,6 +255,14 @@ mod tests {
         let finding = only_finding(&inside(1479), CODE);
         assert_eq!(finding.severity, Severity::Warning);
         assert_eq!(finding.remedies[0].changes[0].value, 1419);
+        assert!(finding.because.contains("one byte too large"));
+        let because = |mtu| {
+            within(Language::French, || {
+                only_finding(&inside(mtu), CODE).because
+            })
+        };
+        assert!(because(1479).contains("trop grand de 1\u{202f}octet pour"));
+        assert!(because(1478).contains("trop grand de 2\u{202f}octets pour"));
     }
 
     #[test]

@@ -12,7 +12,7 @@ use super::{cpu_saturated, names_host, one_core_bound, same_direction};
 use crate::cards::{self, Card, core_numbers, list, sum};
 use crate::finding::{Check, Found, Outcome, line, percent, rates_lines};
 use crate::losses::{self, Period};
-use crate::view::{ENDS, only, receiver, word};
+use crate::view::{ENDS, on, only, receiver, word};
 use crate::{End, Evidence, Finding, Refusal, Severity};
 
 pub(super) const CODE: &str = "numa-remote";
@@ -96,12 +96,10 @@ fn found(evidence: &Evidence, end: End, card: &Card<'_>) -> Option<Found> {
         evidence.below(*direction, HEALTHY_RATIO) == Some(true)
             && cpu_saturated::limits(evidence, end, *direction)
     });
-    let place = format!("{} on {}", card.name, evidence.name(end));
+    let place = on(card.name, evidence.name(end));
+    let near = list(&first.near);
     let mut lines = vec![line(
-        format!(
-            "numa_node of the card, and its cores: {}",
-            list(&first.near)
-        ),
+        say!("numa-remote-line-node", cores = &near),
         &place,
         (),
         first.node,
@@ -109,10 +107,7 @@ fn found(evidence: &Evidence, end: End, card: &Card<'_>) -> Option<Found> {
     )];
     for (direction, placed) in &hits {
         lines.push(line(
-            format!(
-                "interrupts of the card, and those on other nodes' cores, {}",
-                word(*direction)
-            ),
+            say!("numa-remote-line-interrupts", direction = word(*direction)),
             &place,
             placed.all,
             placed.remote,
@@ -120,7 +115,6 @@ fn found(evidence: &Evidence, end: End, card: &Card<'_>) -> Option<Found> {
         ));
     }
     lines.extend(rates_lines(evidence, &directions));
-    let near = list(&first.near);
     let wanted: Vec<(u32, String)> = card
         .detail
         .interrupts
@@ -147,20 +141,17 @@ fn found(evidence: &Evidence, end: End, card: &Card<'_>) -> Option<Found> {
         host: evidence.name(end).to_owned(),
         direction: only(&directions),
         evidence: lines,
-        because: format!(
-            "{} hangs on NUMA node {}, and {} of its interrupts go to cores of another.",
-            card.name,
-            first.node,
-            percent(first.remote as f64 / first.all as f64)
+        because: say!(
+            "numa-remote-because",
+            card = card.name,
+            node = first.node,
+            share = percent(first.remote as f64 / first.all as f64)
         ),
         remedies: moving(
             evidence,
             end,
             card,
-            format!(
-                "The interrupts of {} on the cores of its own node ({near})",
-                card.name
-            ),
+            say!("numa-remote-remedy", card = card.name, cores = &near),
             &wanted,
         )
         .into_iter()
@@ -173,11 +164,8 @@ fn found(evidence: &Evidence, end: End, card: &Card<'_>) -> Option<Found> {
 fn workers(evidence: &Evidence, end: End) -> Option<Refusal> {
     let tunnel = evidence.tunnel(end)?;
     (tunnel.implementation == Implementation::Kernel).then(|| Refusal {
-        remedy: format!(
-            "keeping the kernel's WireGuard off the other node's cores on {}",
-            evidence.name(end)
-        ),
-        why: "its crypto workers are one per online core and have no mask (alloc_workqueue without WQ_SYSFS or WQ_UNBOUND, drivers/net/wireguard/device.c)".to_owned(),
+        remedy: say!("numa-remote-refused", host = evidence.name(end)),
+        why: say!("numa-remote-refused-why"),
     })
 }
 

@@ -13,7 +13,7 @@ use wirespeed_words::say;
 use crate::finding::{Check, Found, Outcome, line, percent, rates_line, remedy_of};
 use crate::probe::Probe;
 use crate::versions::{Concerns, Has, driver_faults, kernel_faults};
-use crate::view::{DIRECTIONS, receiver, sender, word};
+use crate::view::{DIRECTIONS, on, receiver, sender, way, word};
 use crate::{Change, End, Evidence, EvidenceLine, FarKind, Goal, Remedy, Severity};
 
 pub(super) const CODE: &str = "offload-broken";
@@ -44,18 +44,18 @@ fn run(evidence: &Evidence) -> Outcome {
         if let Some(probe) = broken(evidence, direction) {
             outcome.found.push(found(evidence, probe));
         } else if suspected(evidence, direction) && probe(evidence, direction).is_none() {
-            outcome.not_known.push(format!(
-                "{}: whether trains of datagrams leave {} whole was not measured",
-                word(direction),
-                evidence.name(sender(direction))
+            outcome.not_known.push(say!(
+                "offload-broken-unknown-trains",
+                direction = word(direction),
+                host = evidence.name(sender(direction))
             ));
         } else if by_kernel(evidence, sender(direction))
             && slow(evidence, direction)
             && !super::explained(evidence, direction)
         {
-            outcome.not_known.push(format!(
-                "{}: whether segmentation or receive offload of the cards (TSO, GRO) breaks packets is not tried, since the kernel's WireGuard sends no trains; `ethtool -K` by hand tells",
-                word(direction)
+            outcome.not_known.push(say!(
+                "offload-broken-unknown-kernel",
+                direction = word(direction)
             ));
         }
     }
@@ -143,11 +143,11 @@ fn known(evidence: &Evidence, end: End) -> Vec<String> {
         .filter(|fault| fault.concerns == Concerns::UdpSegmentation)
         .filter(|fault| fault.of(&facts.host) != Has::No)
         .map(|fault| {
-            format!(
-                "kernel {}: {} ({})",
-                facts.host.kernel,
-                fault.harm(),
-                fault.sources.join(", ")
+            say!(
+                "offload-broken-known-kernel",
+                kernel = &facts.host.kernel,
+                harm = fault.harm(),
+                sources = fault.sources.join(", ")
             )
         });
     let drivers = outer(evidence, end).flat_map(|link| {
@@ -157,11 +157,12 @@ fn known(evidence: &Evidence, end: End) -> Vec<String> {
             .filter(|fault| fault.feature == FEATURE)
             .filter(|fault| fault.of(&facts.host, driver) != Has::No)
             .map(move |fault| {
-                format!(
-                    "driver {driver} of {}: {} ({})",
-                    link.name,
-                    fault.harm(),
-                    fault.sources.join(", ")
+                say!(
+                    "offload-broken-known-driver",
+                    driver = driver,
+                    link = &link.name,
+                    harm = fault.harm(),
+                    sources = fault.sources.join(", ")
                 )
             })
     });
@@ -179,42 +180,35 @@ fn found(evidence: &Evidence, probe: &SegmentationProbe) -> Found {
     let direction = probe.direction;
     let end = sender(direction);
     let (from, to) = (evidence.name(end), evidence.name(receiver(direction)));
-    let way = word(direction);
-    let place = format!("{from} to {to}");
-    let counted = |what: &str, sent: u64, arrived: u64| -> EvidenceLine {
-        line(format!("{what}, {way}"), &place, sent, arrived, "packets")
+    let place = way(from, to);
+    let counted = |what: String, sent: u64, arrived: u64| -> EvidenceLine {
+        line(what, &place, sent, arrived, "packets")
     };
     let mut lines = vec![
         counted(
-            "datagrams sent one by one, and arrived whole",
+            say!("offload-broken-line-plain", direction = word(direction)),
             probe.plain_sent,
             probe.plain_received,
         ),
         counted(
-            "datagrams sent in trains (UDP_SEGMENT), and arrived whole",
+            say!("offload-broken-line-trains", direction = word(direction)),
             probe.trains_sent,
             probe.trains_received,
         ),
     ];
     if probe.trains_mangled > 0 {
         lines.push(counted(
-            "of those, arrived with other content",
+            say!("offload-broken-line-mangled", direction = word(direction)),
             probe.trains_sent,
             probe.trains_mangled,
         ));
     }
     for text in known(evidence, end) {
-        lines.push(line("known of it", from, (), text, ""));
+        lines.push(line(say!("offload-broken-line-known"), from, (), text, ""));
     }
     for link in outer(evidence, end) {
-        if let Some(on) = link.offloads.value().and_then(|all| all.get(FEATURE)) {
-            lines.push(line(
-                FEATURE,
-                format!("{} on {from}", link.name),
-                (),
-                *on,
-                "",
-            ));
+        if let Some(is_on) = link.offloads.value().and_then(|all| all.get(FEATURE)) {
+            lines.push(line(FEATURE, on(&link.name, from), (), *is_on, ""));
         }
     }
     lines.extend(rates_line(evidence, direction));
@@ -230,10 +224,12 @@ fn found(evidence: &Evidence, probe: &SegmentationProbe) -> Found {
         host: from.to_owned(),
         direction: Some(direction),
         evidence: lines,
-        because: format!(
-            "From {from} to {to} {} of the datagrams sent one by one arrive, and {} of those that the kernel or the card cuts from trains: segmentation on the way out breaks them.",
-            percent(share(probe.plain_received, probe.plain_sent)),
-            percent(share(probe.trains_received, probe.trains_sent))
+        because: say!(
+            "offload-broken-because",
+            from = from,
+            to = to,
+            plain = percent(share(probe.plain_received, probe.plain_sent)),
+            trains = percent(share(probe.trains_received, probe.trains_sent))
         ),
         remedies: off(evidence, end).into_iter().collect(),
         refused: Vec::new(),
@@ -266,10 +262,10 @@ fn off(evidence: &Evidence, end: End) -> Option<Remedy> {
     (!changes.is_empty()).then(|| {
         remedy_of(
             evidence,
-            "Turn off segmentation of UDP in the card".to_owned(),
+            say!("offload-broken-remedy"),
             changes,
             Goal::Goodput,
-            "more processor time for the same traffic; update the kernel, and turn it on again then".to_owned(),
+            say!("offload-broken-risk"),
         )
     })
 }

@@ -15,7 +15,7 @@ use wirespeed_words::say;
 
 use super::{cpu_saturated, names_host, one_core_bound};
 use crate::finding::{Check, Found, Outcome, line, rates_lines, remedy_of};
-use crate::view::{DIRECTIONS, ENDS, only};
+use crate::view::{DIRECTIONS, ENDS, on, only};
 use crate::{Change, End, Evidence, Goal, Remedy, Severity};
 
 pub(super) const CODE: &str = "offload-off";
@@ -57,9 +57,9 @@ fn run(evidence: &Evidence) -> Outcome {
         if let Some(link) = tunnel.and_then(|name| evidence.facts(end)?.link(name))
             && link.offloads.value().is_none()
         {
-            outcome.not_known.push(format!(
-                "{}: which offloads are on is not known",
-                evidence.interface_at(end)
+            outcome.not_known.push(say!(
+                "offload-off-unknown",
+                place = evidence.interface_at(end)
             ));
         }
         outcome
@@ -120,15 +120,7 @@ fn found(evidence: &Evidence, end: End, limited: &[Direction], off: &[Off<'_>]) 
     let host = evidence.name(end);
     let mut lines: Vec<_> = off
         .iter()
-        .map(|one| {
-            line(
-                one.feature,
-                format!("{} on {host}", one.link.name),
-                (),
-                "off",
-                "",
-            )
-        })
+        .map(|one| line(one.feature, on(&one.link.name, host), (), "off", ""))
         .collect();
     lines.extend(rates_lines(evidence, limited));
     let crippled = |direction: &Direction| evidence.crippled(*direction);
@@ -139,7 +131,13 @@ fn found(evidence: &Evidence, end: End, limited: &[Direction], off: &[Off<'_>]) 
     };
     let mut names: Vec<String> = off
         .iter()
-        .map(|one| format!("{} of {}", one.short.to_uppercase(), one.link.name))
+        .map(|one| {
+            say!(
+                "offload-off-name",
+                offload = one.short.to_uppercase(),
+                link = &one.link.name
+            )
+        })
         .collect();
     names.dedup();
     Some(Found {
@@ -149,16 +147,18 @@ fn found(evidence: &Evidence, end: End, limited: &[Direction], off: &[Off<'_>]) 
         host: host.to_owned(),
         direction: only(limited),
         evidence: lines,
-        because: format!(
-            "A processor of {host} is the limit, and {} is off: the kernel does for every packet what it could do for many at once.",
-            names.join(", ")
+        because: say!(
+            "offload-off-because",
+            host = host,
+            offloads = names.join(", "),
+            count = names.len()
         ),
-        remedies: vec![on(evidence, end, off)],
+        remedies: vec![turn_on(evidence, end, off)],
         refused: Vec::new(),
     })
 }
 
-fn on(evidence: &Evidence, end: End, off: &[Off<'_>]) -> Remedy {
+fn turn_on(evidence: &Evidence, end: End, off: &[Off<'_>]) -> Remedy {
     let changes = off
         .iter()
         .map(|one| {
@@ -179,10 +179,10 @@ fn on(evidence: &Evidence, end: End, off: &[Off<'_>]) -> Remedy {
         .collect();
     remedy_of(
         evidence,
-        "Turn these offloads on".to_owned(),
+        say!("offload-off-remedy"),
         changes,
         Goal::Goodput,
-        "somebody may have turned them off because a driver mangles packets: look at retransmits and checksums afterwards".to_owned(),
+        say!("offload-off-risk"),
     )
 }
 
@@ -190,6 +190,7 @@ fn on(evidence: &Evidence, end: End, off: &[Off<'_>]) -> Remedy {
 mod tests {
     use wirespeed_facts::{Implementation, Known, Link};
     use wirespeed_measure::{Direction, Via};
+    use wirespeed_words::{Language, within};
 
     use super::CODE;
     use crate::testing::{
@@ -242,10 +243,25 @@ mod tests {
         let finding = only_finding(&warning, CODE);
         assert_eq!(finding.remedies[0].changes[0].value, true);
         assert_eq!(severity(&warning), Some(Severity::Warning));
+        assert!(finding.because.contains("and GRO of wg0 is off: "));
         assert_eq!(severity(&with("wg0", None, "rx-gro", 0.7)), None);
         let mut enough = with("wg0", None, "rx-gro", 0.95);
         set_ratio(&mut enough, Direction::Upload, 0.92);
         nothing(&enough);
+    }
+
+    #[test]
+    fn several_are_named_as_several() {
+        let mut both = with("wg0", None, "rx-gro", 0.95);
+        for link in &mut facts_of(&mut both, End::Here).links {
+            if let Known::Value(features) = &mut link.offloads {
+                features.insert("tx-generic-segmentation".to_owned(), link.name != "wg0");
+            }
+        }
+        let because = || only_finding(&both, CODE).because;
+        assert!(because().contains("and GSO of wg0, GRO of wg0 are off: "));
+        let french = within(Language::French, because);
+        assert!(french.contains("et GSO de wg0, GRO de wg0 sont désactivés\u{202f}: "));
     }
 
     #[test]

@@ -1,1 +1,15 @@
 mss-unclamped-title = Hosts behind a gateway send segments too large for the tunnel
+mss-unclamped-because = Hosts behind { $host } keep sending packets larger than the tunnel takes, and nothing lowers their MSS: each connection loses its first full packets, and where { $host }'s errors are filtered on the way it hangs.
+mss-unclamped-because-swallowed = Hosts behind { $host } keep sending packets larger than the tunnel takes, and the errors that would tell them never leave { $host }: its own packet filter drops them. Their connections hang.
+mss-unclamped-line-too-large = forwarded packets too large for their way on (Ip FragFails), in { $windows } of { $of } windows
+mss-unclamped-line-mtu = MTU of { $link } behind it, and of the tunnel
+mss-unclamped-line-rules = rules that lower the MSS of connections through the tunnel (nft, forward)
+mss-unclamped-line-dropped = packets the machine dropped on their way out meanwhile (Ip and Ip6 OutDiscards)
+mss-unclamped-remedy = Lower the MSS of TCP connections that pass { $place }
+mss-unclamped-persistence = the same table in /etc/nftables.conf, or the commands as PostUp and their undo as PostDown in the wg-quick file
+mss-unclamped-risk = TCP connections made after it through this tunnel only; does nothing for QUIC and other UDP
+mss-unclamped-refused = clamping the MSS, for QUIC and other UDP
+mss-unclamped-refused-why = the MSS is TCP's alone: programs that send UDP have to find the size by themselves, which needs the ICMP errors to pass
+mss-unclamped-unknown-clamp = { $host } forwards into the tunnel, and whether it clamps the MSS is not known: { $because }
+mss-unclamped-unknown-link = { $host } forwards packets that are too large for their way on; whether that is the tunnel is not known, since those too large for { $link } ({ $mtu } bytes) count in the same place
+mss-unclamped-unknown-host = nothing is known of { $host }

@@ -1,1 +1,9 @@
 mtu-exceeds-path-title = The tunnel's MTU is larger than the path carries
+mtu-exceeds-path-because = A full tunnel packet (MTU { $mtu }) is { $outer } bytes outside, but the path carries { $path }: full packets are fragmented or lost while small ones pass.
+mtu-exceeds-path-because-inside = A full tunnel packet (MTU { $mtu }) is { $outer } bytes outside, but sizes below the tunnel's own MTU are lost inside it: full packets are fragmented or lost while small ones pass.
+mtu-exceeds-path-remedy = Set the tunnel's MTU to { $mtu } at both ends
+mtu-exceeds-path-risk = smaller packets cost a little throughput; hosts behind a gateway learn of it by path MTU discovery or MSS clamping
+mtu-exceeds-path-risk-ipv6 = { $mtu } is below { $least }: IPv6 stops working inside the tunnel (Linux removes it from such a link)
+mtu-exceeds-path-unknown-watched = a watch probes no sizes; only this machine's own routes tell
+mtu-exceeds-path-unknown-sender = { $direction }: the tunnel's MTU at the sender ({ $host }) is not known
+mtu-exceeds-path-unknown-path = { $direction }: the path MTU could not be probed

@@ -1,1 +1,13 @@
 napi-convergence-title = One core receives for all peers
+napi-convergence-because = One core of { $host } spends { $share } of its time receiving for { $peers } peers while the others are at { $others }: without threads their NAPI instances have met on that core.
+napi-convergence-line-peers = peers that sent during the loads, { $direction }
+napi-convergence-remedy-threads = Receive in threads, which the scheduler spreads over the cores
+napi-convergence-risk-threads = more switching between tasks where packets are few
+napi-convergence-risk-threads-unproved = the fault that made peers stall for good was only ever seen before Linux 6.16, on 5.15, 6.1 and a distribution's 6.8; watch that each peer goes on receiving ({ $sources })
+napi-convergence-remedy-newer = Linux 6.16 or later, which receives in threads by itself
+napi-convergence-persistence-newer = a kernel stays until the next update
+napi-convergence-risk-newer = a reboot
+napi-convergence-undo-newer = boot the old one from the boot menu
+napi-convergence-refused = threaded NAPI on { $place }
+napi-convergence-refused-why = with it peers of kernel { $kernel } may stall for good under load ({ $sources })
+napi-convergence-refused-why-perhaps = kernel { $kernel } does not tell whether it is one of those whose peers then may stall for good under load ({ $sources }): ask its distribution

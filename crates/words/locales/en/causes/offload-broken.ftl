@@ -1,1 +1,12 @@
 offload-broken-title = Segmentation on the way out breaks packets
+offload-broken-because = From { $from } to { $to } { $plain } of the datagrams sent one by one arrive, and { $trains } of those that the kernel or the card cuts from trains: segmentation on the way out breaks them.
+offload-broken-line-plain = datagrams sent one by one, and arrived whole, { $direction }
+offload-broken-line-trains = datagrams sent in trains (UDP_SEGMENT), and arrived whole, { $direction }
+offload-broken-line-mangled = of those, arrived with other content, { $direction }
+offload-broken-line-known = known of it
+offload-broken-known-kernel = kernel { $kernel }: { $harm } ({ $sources })
+offload-broken-known-driver = driver { $driver } of { $link }: { $harm } ({ $sources })
+offload-broken-remedy = Turn off segmentation of UDP in the card
+offload-broken-risk = more processor time for the same traffic; update the kernel, and turn it on again then
+offload-broken-unknown-trains = { $direction }: whether trains of datagrams leave { $host } whole was not measured
+offload-broken-unknown-kernel = { $direction }: whether segmentation or receive offload of the cards (TSO, GRO) breaks packets is not tried, since the kernel's WireGuard sends no trains; `ethtool -K` by hand tells

@@ -1,1 +1,15 @@
 mss-unclamped-title = Des hôtes derrière une passerelle envoient des segments trop grands pour le tunnel
+mss-unclamped-because = Des hôtes derrière { $host } envoient sans cesse des paquets plus grands que ce que prend le tunnel, et rien ne réduit leur MSS : chaque connexion perd ses premiers paquets pleins, et se fige là où les erreurs de { $host } sont filtrées en chemin.
+mss-unclamped-because-swallowed = Des hôtes derrière { $host } envoient sans cesse des paquets plus grands que ce que prend le tunnel, et les erreurs qui le leur diraient ne sortent jamais de { $host } : son propre filtre de paquets les jette. Leurs connexions se figent.
+mss-unclamped-line-too-large = paquets routés trop grands pour la suite de leur chemin (Ip FragFails), dans { $windows } fenêtres d’observation sur { $of }
+mss-unclamped-line-mtu = MTU de { $link }, derrière la passerelle, et celle du tunnel
+mss-unclamped-line-rules = règles qui réduisent la MSS des connexions à travers le tunnel (nft, forward)
+mss-unclamped-line-dropped = paquets que la machine a jetés à la sortie pendant ce temps (OutDiscards d’Ip et d’Ip6)
+mss-unclamped-remedy = Réduire la MSS des connexions TCP qui passent par { $place }
+mss-unclamped-persistence = la même table dans /etc/nftables.conf, ou les commandes en PostUp et leur annulation en PostDown dans le fichier de wg-quick
+mss-unclamped-risk = ne concerne que les connexions TCP établies ensuite à travers ce tunnel ; sans effet sur QUIC et le reste de l’UDP
+mss-unclamped-refused = limiter la MSS, pour QUIC et le reste de l’UDP
+mss-unclamped-refused-why = la MSS n’existe qu’en TCP : les programmes qui envoient de l’UDP doivent trouver la taille par eux-mêmes, et il faut pour cela que les erreurs ICMP passent
+mss-unclamped-unknown-clamp = { $host } route vers le tunnel, et on ne sait pas s’il limite la MSS : { $because }
+mss-unclamped-unknown-link = { $host } route des paquets trop grands pour la suite de leur chemin ; on ne sait pas si c’est le tunnel qui est en cause, car ceux qui sont trop grands pour { $link } ({ $mtu } octets) sont comptés au même endroit
+mss-unclamped-unknown-host = on ne sait rien de { $host }

@@ -1,1 +1,9 @@
 mtu-exceeds-path-title = La MTU du tunnel dépasse ce que le chemin transporte
+mtu-exceeds-path-because = Un paquet plein du tunnel (MTU { $mtu }) fait { $outer } octets à l’extérieur, mais le chemin n’en porte que { $path } : les paquets pleins sont fragmentés ou perdus tandis que les petits passent.
+mtu-exceeds-path-because-inside = Un paquet plein du tunnel (MTU { $mtu }) fait { $outer } octets à l’extérieur, mais des tailles inférieures à la MTU du tunnel s’y perdent déjà : les paquets pleins sont fragmentés ou perdus tandis que les petits passent.
+mtu-exceeds-path-remedy = Régler la MTU du tunnel à { $mtu } aux deux bouts
+mtu-exceeds-path-risk = des paquets plus petits coûtent un peu de débit ; les hôtes derrière une passerelle l’apprennent par la découverte de la MTU du chemin ou par la limitation de la MSS
+mtu-exceeds-path-risk-ipv6 = { $mtu } est inférieur à { $least } : IPv6 ne fonctionne plus dans le tunnel (Linux le retire d’un tel lien)
+mtu-exceeds-path-unknown-watched = une simple observation ne sonde aucune taille ; seules les routes de cette machine renseignent
+mtu-exceeds-path-unknown-sender = { $direction } : la MTU du tunnel côté émetteur ({ $host }) n’est pas connue
+mtu-exceeds-path-unknown-path = { $direction } : la MTU du chemin n’a pas pu être sondée

@@ -1,1 +1,13 @@
 napi-convergence-title = Un seul cœur reçoit pour tous les pairs
+napi-convergence-because = Un cœur de { $host } passe { $share } de son temps à recevoir pour { $peers } pairs alors que les autres sont à { $others } : sans threads, leurs instances NAPI se sont rassemblées sur ce cœur.
+napi-convergence-line-peers = pairs qui ont envoyé pendant les charges, { $direction }
+napi-convergence-remedy-threads = Recevoir dans des threads, que l’ordonnanceur répartit sur les cœurs
+napi-convergence-risk-threads = davantage de changements de tâche là où les paquets sont rares
+napi-convergence-risk-threads-unproved = le défaut qui bloquait définitivement des pairs n’a jamais été vu qu’avant Linux 6.16, sur 5.15, 6.1 et le 6.8 d’une distribution ; vérifier que chaque pair continue de recevoir ({ $sources })
+napi-convergence-remedy-newer = Linux 6.16 ou plus récent, qui reçoit de lui-même dans des threads
+napi-convergence-persistence-newer = un noyau reste en place jusqu’à la prochaine mise à jour
+napi-convergence-risk-newer = un redémarrage
+napi-convergence-undo-newer = démarrer l’ancien depuis le menu de démarrage
+napi-convergence-refused = NAPI en threads sur { $place }
+napi-convergence-refused-why = avec lui, des pairs du noyau { $kernel } peuvent se bloquer définitivement en charge ({ $sources })
+napi-convergence-refused-why-perhaps = le noyau { $kernel } ne dit pas s’il est l’un de ceux dont les pairs peuvent alors se bloquer définitivement en charge ({ $sources }) : le demander à sa distribution

@@ -1,1 +1,12 @@
 offload-broken-title = La segmentation à la sortie abîme des paquets
+offload-broken-because = De { $from } vers { $to }, { $plain } des datagrammes envoyés un par un arrivent, et { $trains } de ceux que le noyau ou la carte réseau découpe dans des trains : la segmentation à la sortie les abîme.
+offload-broken-line-plain = datagrammes envoyés un par un, et arrivés intacts, { $direction }
+offload-broken-line-trains = datagrammes envoyés par trains (UDP_SEGMENT), et arrivés intacts, { $direction }
+offload-broken-line-mangled = parmi ceux-ci, arrivés avec un autre contenu, { $direction }
+offload-broken-line-known = défaut connu
+offload-broken-known-kernel = noyau { $kernel } : { $harm } ({ $sources })
+offload-broken-known-driver = pilote { $driver } de { $link } : { $harm } ({ $sources })
+offload-broken-remedy = Désactiver la segmentation de l’UDP dans la carte réseau
+offload-broken-risk = plus de temps de processeur pour le même trafic ; mettre le noyau à jour, et alors la réactiver
+offload-broken-unknown-trains = { $direction } : on n’a pas mesuré si les trains de datagrammes sortent intacts de { $host }
+offload-broken-unknown-kernel = { $direction } : on n’a pas essayé si le déchargement de la segmentation ou de la réception dans les cartes réseau (TSO, GRO) abîme des paquets, car le WireGuard du noyau n’envoie pas de trains ; `ethtool -K` à la main le dira
