@@ -1,6 +1,6 @@
 nat-timeout-title = Le tunnel s’endort derrière un NAT
 nat-timeout-because = { $far } n’a pas pu joindre { $here } par le tunnel au repos tant que { $here } n’avait rien envoyé : un NAT ou un pare-feu du côté de { $here } oublie l’association du tunnel.
-nat-timeout-because-one-sided = Le dernier handshake est mort depuis longtemps, nous émettons, et rien ne revient : un NAT sur le chemin a peut-être oublié l’association (ou l’autre bout a disparu).
+nat-timeout-because-one-sided = Le dernier handshake est périmé depuis longtemps, nous émettons, et rien ne revient : un NAT sur le chemin a peut-être oublié l’association (ou l’autre bout a disparu).
 nat-timeout-line-far-first = demandes d’écho dans le tunnel au repos : envoyées, avec réponse
 nat-timeout-line-here-then = puis demandes d’écho de ce côté-ci : envoyées, avec réponse
 nat-timeout-line-far-after = puis les premières, de nouveau : envoyées, avec réponse

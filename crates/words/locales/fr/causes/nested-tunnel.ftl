@@ -12,4 +12,4 @@ nested-tunnel-risk-stack-ipv6 = { $mtu } est inférieur à { $least } : IPv6 n
 nested-tunnel-remedy-around = Supprimer une couche : une route vers { $to } qui ne sort pas par { $outer }
 nested-tunnel-persistence-around = la même route là où le réseau de cette machine est configuré (networkd, NetworkManager, PostUp)
 nested-tunnel-risk-around = le pair voit alors une autre adresse de cette machine, et ce que { $outer } cachait se voit sur le chemin ; certains réseaux ne laissent rien sortir d’autre
-nested-tunnel-unknown-route = { $host } : on ne sait pas par où passe le chemin vers { $to } : { $because }
+nested-tunnel-unknown-route = { $host } : on ne sait pas par où passe le chemin vers { $to } ({ $because })

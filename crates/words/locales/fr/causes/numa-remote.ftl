@@ -1,5 +1,5 @@
 numa-remote-title = Les paquets de la carte réseau sont reçus sur un autre nœud NUMA
-numa-remote-because = { $card } est rattachée au nœud NUMA { $node }, et { $share } de ses interruptions vont à des cœurs d’un autre nœud.
+numa-remote-because = La carte réseau { $card } est rattachée au nœud NUMA { $node }, et { $share } de ses interruptions vont à des cœurs d’un autre nœud.
 numa-remote-line-node = numa_node de la carte réseau, et cœurs de ce nœud : { $cores }
 numa-remote-line-interrupts = interruptions de la carte réseau, et celles qui vont à des cœurs d’autres nœuds, { $direction }
 numa-remote-remedy = Les interruptions de { $card } sur les cœurs de son propre nœud ({ $cores })

@@ -9,4 +9,4 @@ offload-broken-known-driver = pilote { $driver } de { $link } : { $harm } ({ $
 offload-broken-remedy = Désactiver la segmentation de l’UDP dans la carte réseau
 offload-broken-risk = plus de temps de processeur pour le même trafic ; mettre le noyau à jour, et alors la réactiver
 offload-broken-unknown-trains = { $direction } : on n’a pas mesuré si les trains de datagrammes sortent intacts de { $host }
-offload-broken-unknown-kernel = { $direction } : on n’a pas essayé si le déchargement de la segmentation ou de la réception dans les cartes réseau (TSO, GRO) abîme des paquets, car le WireGuard du noyau n’envoie pas de trains ; `ethtool -K` à la main le dira
+offload-broken-unknown-kernel = { $direction } : on n’a pas vérifié si le déchargement de la segmentation ou de la réception dans les cartes réseau (TSO, GRO) abîme des paquets, car le WireGuard du noyau n’envoie pas de trains ; `ethtool -K` à la main le dira
