@@ -94,7 +94,9 @@ fn confined(evidence: &Evidence, end: End) -> Vec<Confined> {
                 } if count(cpus)? < online => Some(Confined {
                     end,
                     pid: *pid,
-                    program: program.clone().unwrap_or_else(|| "the daemon".to_owned()),
+                    program: program
+                        .clone()
+                        .unwrap_or_else(|| say!("one-core-bound-daemon")),
                     cpus: cpus.clone(),
                 }),
                 _ => None,
@@ -127,7 +129,7 @@ fn found(evidence: &Evidence, end: End, hits: &[(Direction, Cores)]) -> Option<F
         .collect();
     for daemon in &confined {
         lines.push(line(
-            format!("cores {} may use (Cpus_allowed_list)", daemon.program),
+            say!("one-core-bound-line-cores", program = &daemon.program),
             evidence.interface_at(daemon.end),
             (),
             daemon.cpus.clone(),
@@ -136,7 +138,11 @@ fn found(evidence: &Evidence, end: End, hits: &[(Direction, Cores)]) -> Option<F
     }
     for (process, used) in cores::busiest_processes(evidence, end, *first) {
         lines.push(line(
-            format!("processor time of {process}, {}", word(*first)),
+            say!(
+                "one-core-bound-line-process",
+                process = process,
+                direction = word(*first)
+            ),
             evidence.name(end),
             (),
             used,
@@ -150,9 +156,6 @@ fn found(evidence: &Evidence, end: End, hits: &[(Direction, Cores)]) -> Option<F
     let certain = directions
         .iter()
         .any(|direction| evidence.below(*direction, HEALTHY_RATIO) == Some(true));
-    let why = confined.first().map_or(String::new(), |daemon| {
-        format!("; {} may only use core {}", daemon.program, daemon.cpus)
-    });
     Some(Found {
         severity: severity(evidence, &directions, certain),
         confidence: if certain { 0.85 } else { 0.6 },
@@ -160,14 +163,26 @@ fn found(evidence: &Evidence, end: End, hits: &[(Direction, Cores)]) -> Option<F
         host: machine_name(evidence, end),
         direction: only(&directions),
         evidence: lines,
-        because: format!(
-            "One core is {} busy while the others are at {} and the tunnel is slower than the road{why}.",
-            percent(cores.busiest),
-            percent(cores.others.unwrap_or_default())
-        ),
+        because: because(cores, confined.first()),
         remedies: remedies(evidence, end, *first, &confined),
         refused: Vec::new(),
     })
+}
+
+fn because(cores: &Cores, confined: Option<&Confined>) -> String {
+    let busy = percent(cores.busiest);
+    let others = percent(cores.others.unwrap_or_default());
+    match confined {
+        Some(daemon) => say!(
+            "one-core-bound-because-confined",
+            busy = busy,
+            others = others,
+            program = &daemon.program,
+            count = count(&daemon.cpus).unwrap_or(1),
+            cpus = &daemon.cpus
+        ),
+        None => say!("one-core-bound-because", busy = busy, others = others),
+    }
 }
 
 fn remedies(
@@ -188,7 +203,7 @@ fn remedies(
                 .map_or(0, |facts| facts.cpu.online.saturating_sub(1))
         };
         remedies.push(Remedy {
-            title: "Let the tunnel's daemon use every core".to_owned(),
+            title: say!("one-core-bound-remedy-every-core"),
             changes: Vec::new(),
             commands: pinned
                 .iter()
@@ -201,10 +216,8 @@ fn remedies(
                 })
                 .collect(),
             goal: Goal::Goodput,
-            persistence:
-                "remove taskset from the start of the daemon, or CPUAffinity= from its unit"
-                    .to_owned(),
-            risk: "somebody may have confined it on purpose".to_owned(),
+            persistence: say!("one-core-bound-persistence-every-core"),
+            risk: say!("one-core-bound-risk-every-core"),
             undo: pinned
                 .iter()
                 .map(|(daemon, pid)| {
@@ -229,15 +242,12 @@ fn remedies(
         );
         let before = rps_cores(evidence, end).map_or_else(|| "0".to_owned(), cores::mask);
         remedies.push(Remedy {
-            title: "Spread the tunnel's packets over the cores (RPS on the tunnel interface)"
-                .to_owned(),
+            title: say!("one-core-bound-remedy-steering"),
             changes: Vec::new(),
             commands: vec![command(evidence, end, format!("echo {mask} > {file}"))],
             goal: Goal::Goodput,
-            persistence: "the same line as PostUp in the wg-quick file".to_owned(),
-            risk:
-                "costs throughput where packets are small and cores few: measure before and after"
-                    .to_owned(),
+            persistence: say!("one-core-bound-persistence-steering"),
+            risk: say!("one-core-bound-risk-steering"),
             undo: command(evidence, end, format!("echo {before} > {file}")),
         });
         remedies.extend(hashed_ports(evidence, end, direction));
@@ -249,17 +259,16 @@ fn remedies(
                 .filter_map(|end| device::more_workers(evidence, end, direction)),
         );
     }
-    let several = "Several tunnels between the same sites, with the traffic spread over them";
     remedies.push(by_hand(
         if evidence.is_userspace(end) {
-            several.to_owned()
+            say!("one-core-bound-remedy-tunnels")
         } else {
-            format!(
-                "{several}; or a data plane that uses every core: {} --workers N --spread, measured against the kernel's",
-                device::PROGRAM
+            say!(
+                "one-core-bound-remedy-tunnels-or-device",
+                device = device::PROGRAM
             )
         },
-        "a change of the set-up at both ends",
+        say!("one-core-bound-risk-tunnels"),
     ));
     remedies.extend(
         daemons(evidence, end)
@@ -313,12 +322,12 @@ fn hashed_ports(evidence: &Evidence, end: End, direction: Direction) -> Option<R
         }
     }
     (!commands.is_empty()).then(|| Remedy {
-        title: "Spread the peers over the card's queues (RSS over UDP ports)".to_owned(),
+        title: say!("one-core-bound-remedy-ports"),
         changes: Vec::new(),
         commands,
         goal: Goal::Goodput,
-        persistence: "the same lines as `post-up` of the card in /etc/network/interfaces, or in a unit that runs when the network is up".to_owned(),
-        risk: "fragments of UDP have no ports: they go to another queue than the rest, and arrive out of order".to_owned(),
+        persistence: say!("one-core-bound-persistence-ports"),
+        risk: say!("one-core-bound-risk-ports"),
         undo: undo.join("\n"),
     })
 }

@@ -8,10 +8,10 @@
 use wirespeed_measure::{Direction, Sample, Via};
 use wirespeed_words::say;
 
-use crate::finding::{Check, Found, Outcome, line, percent, rates_line};
+use crate::finding::{Check, Found, Outcome, line, percent, rate, rates_line};
 use crate::probe::{Datagrams, Probe};
 use crate::road;
-use crate::view::{DIRECTIONS, median, receiver, sender, word};
+use crate::view::{DIRECTIONS, median, receiver, sender, way, word};
 use crate::{Evidence, FarKind, Refusal, Severity};
 
 pub(super) const CODE: &str = "path-reorder";
@@ -60,19 +60,17 @@ impl Order {
 
 fn run(evidence: &Evidence) -> Outcome {
     if evidence.passive.is_some() {
-        return Outcome::unknown("a watch sends no datagrams to be counted");
+        return Outcome::unknown(say!("path-reorder-watched"));
     }
     if evidence.far_kind != FarKind::Wirespeed {
-        return Outcome::unknown("no wirespeed at the far end counts datagrams");
+        return Outcome::unknown(say!("path-reorder-no-wirespeed"));
     }
     let mut outcome = Outcome::default();
     for direction in DIRECTIONS {
         let mut orders = orders(evidence, direction).peekable();
         if orders.peek().is_none() {
-            outcome.not_known.push(format!(
-                "{}: no datagrams were counted outside the tunnel",
-                word(direction)
-            ));
+            let none = say!("path-reorder-not-counted", direction = word(direction));
+            outcome.not_known.push(none);
         }
         let worst = orders
             .filter(Order::proved)
@@ -127,13 +125,13 @@ fn found(evidence: &Evidence, direction: Direction, order: &Order) -> Found {
         evidence.name(sender(direction)),
         evidence.name(receiver(direction)),
     );
-    let place = format!("{from} to {to}");
+    let place = way(from, to);
     let mut lines = vec![
         line(
-            format!(
-                "numbered datagrams outside the tunnel at {}: received, and after a later one, {}",
-                crate::finding::rate(order.rate),
-                word(direction)
+            say!(
+                "path-reorder-line-datagrams",
+                rate = rate(order.rate),
+                direction = word(direction)
             ),
             &place,
             order.received,
@@ -141,7 +139,7 @@ fn found(evidence: &Evidence, direction: Direction, order: &Order) -> Found {
             "packets",
         ),
         line(
-            format!("farthest of them: places too late, {}", word(direction)),
+            say!("path-reorder-line-extent", direction = word(direction)),
             &place,
             TOLERATED_EXTENT,
             order.extent,
@@ -151,10 +149,7 @@ fn found(evidence: &Evidence, direction: Direction, order: &Order) -> Found {
     let tunnel = evidence.samples(direction, Via::Tunnel);
     if let Some(segments) = median(tunnel.iter().filter_map(|sample| reordering(sample))) {
         lines.push(line(
-            format!(
-                "tcpi_reordering of the tunnel's loads (3 = none met), {}",
-                word(direction)
-            ),
+            say!("path-reorder-line-met", direction = word(direction)),
             from,
             TOLERATED_EXTENT,
             segments,
@@ -176,10 +171,7 @@ fn found(evidence: &Evidence, direction: Direction, order: &Order) -> Found {
         .fold(0_u64, u64::saturating_add);
     if again > 0 {
         lines.push(line(
-            format!(
-                "segments sent again through the tunnel, and of those for nothing (DSACK), {}",
-                word(direction)
-            ),
+            say!("path-reorder-line-again", direction = word(direction)),
             from,
             again,
             needless,
@@ -192,21 +184,27 @@ fn found(evidence: &Evidence, direction: Direction, order: &Order) -> Found {
         !evidence.loaded() || met(evidence, direction, Via::Tunnel) || for_nothing >= FEWEST_HARMED;
     let costs = order.share() >= MATTERS && harmed;
     Found {
-        severity: if costs { Severity::Warning } else { Severity::Info },
+        severity: if costs {
+            Severity::Warning
+        } else {
+            Severity::Info
+        },
         confidence: 0.9,
         effect: order.share().min(0.5),
         host: from.to_owned(),
         direction: Some(direction),
         evidence: lines,
-        because: format!(
-            "{} of the datagrams outside the tunnel came from {from} to {to} behind later ones, up to {} places: the road itself changes their order, and TCP takes what is late for lost.",
-            percent(order.share()),
-            order.extent
+        because: say!(
+            "path-reorder-because",
+            share = percent(order.share()),
+            from = from,
+            to = to,
+            places = order.extent
         ),
         remedies: Vec::new(),
         refused: vec![Refusal {
-            remedy: "tuning WireGuard, its MTU, buffers or queues".to_owned(),
-            why: "the order is lost on the road; WireGuard accepts packets up to 8,000 places late (its replay window) and hands them on as they come. Show these figures to whoever runs the line: links bundled packet by packet do this".to_owned(),
+            remedy: say!("path-reorder-refused"),
+            why: say!("path-reorder-refused-why"),
         }],
     }
 }

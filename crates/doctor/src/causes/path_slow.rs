@@ -30,10 +30,9 @@ fn run(evidence: &Evidence) -> Outcome {
             Some(comparison) if comparison.bare.is_some() => {
                 outcome.found.extend(found(evidence, direction, expected));
             }
-            _ => outcome.not_known.push(format!(
-                "{}: the bare path was not measured",
-                word(direction)
-            )),
+            _ => outcome
+                .not_known
+                .push(say!("path-slow-unknown-bare", direction = word(direction))),
         }
     }
     outcome
@@ -47,10 +46,7 @@ fn found(evidence: &Evidence, direction: Direction, expected: f64) -> Option<Fou
         return None;
     }
     let mut lines = vec![line(
-        format!(
-            "bare TCP goodput against what was expected, {}",
-            word(direction)
-        ),
+        say!("path-slow-line-bare", direction = word(direction)),
         evidence.name(sender(direction)),
         expected,
         bare,
@@ -64,16 +60,16 @@ fn found(evidence: &Evidence, direction: Direction, expected: f64) -> Option<Fou
         host: evidence.name(sender(direction)).to_owned(),
         direction: Some(direction),
         evidence: lines,
-        because: format!(
-            "Outside the tunnel the road carries {} of the expected {}, and the tunnel carries {} of that.",
-            rate(bare),
-            rate(expected),
-            percent(comparison.ratio?)
+        because: say!(
+            "path-slow-because",
+            bare = rate(bare),
+            expected = rate(expected),
+            share = percent(comparison.ratio?)
         ),
         remedies: Vec::new(),
         refused: vec![Refusal {
-            remedy: "tuning WireGuard, its MTU, buffers or sysctls".to_owned(),
-            why: "the tunnel already carries what the road does: look at the line, the provider or the hop in between".to_owned(),
+            remedy: say!("path-slow-refused"),
+            why: say!("path-slow-refused-why"),
         }],
     })
 }

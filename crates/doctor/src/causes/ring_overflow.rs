@@ -4,19 +4,19 @@
 //! to lack of buffer space") or from what its driver counts under names of its own (`ethtool -S`).
 
 use std::collections::BTreeMap;
-use wirespeed_words::say;
 
 use serde_json::json;
 use wirespeed_facts::CountersDelta;
 use wirespeed_measure::Direction;
 use wirespeed_settings::{Setting, shell_word};
+use wirespeed_words::say;
 
 use super::backlog_overflow::loses_packets;
 use super::{names_host, same_direction};
 use crate::cards::{self, Card};
 use crate::finding::{Check, Found, Outcome, command, line, rates_lines, remedy_of};
 use crate::losses::{self, Losses, Period};
-use crate::view::{ENDS, only, or_watched};
+use crate::view::{ENDS, on, only, or_watched};
 use crate::{Change, End, Evidence, EvidenceLine, Finding, Goal, Refusal, Remedy};
 
 pub(super) const CODE: &str = "ring-overflow";
@@ -164,8 +164,8 @@ fn found(evidence: &Evidence, end: End, card: &Card<'_>) -> Option<Found> {
     let rings = card.detail.rings.value().copied().unwrap_or_default();
     if let Some(now) = rings.receive {
         lines.push(line(
-            "receive ring: longest and now (ethtool -g)",
-            format!("{} on {}", card.name, evidence.name(end)),
+            say!("ring-overflow-line-ring"),
+            on(card.name, evidence.name(end)),
             rings.receive_most,
             now,
             "packets",
@@ -180,18 +180,28 @@ fn found(evidence: &Evidence, end: End, card: &Card<'_>) -> Option<Found> {
         host: evidence.name(end).to_owned(),
         direction: only(&directions),
         evidence: lines,
-        because: format!(
-            "{} packets, beside {} that came through, arrived at {} while it had no free buffer, and were lost in the card{}.",
-            worst.lost,
-            worst.of,
-            card.name,
-            rings.receive.map_or(String::new(), |now| format!(
-                " (its receive ring holds {now})"
-            ))
-        ),
+        because: because(card, *worst, rings.receive),
         remedies,
         refused,
     })
+}
+
+fn because(card: &Card<'_>, Losses { lost, of }: Losses, ring: Option<u32>) -> String {
+    match ring {
+        Some(ring) => say!(
+            "ring-overflow-because-ring",
+            lost = lost,
+            through = of,
+            card = card.name,
+            ring = ring
+        ),
+        None => say!(
+            "ring-overflow-because",
+            lost = lost,
+            through = of,
+            card = card.name
+        ),
+    }
 }
 
 fn lines(
@@ -202,7 +212,7 @@ fn lines(
     losses: Losses,
 ) -> Vec<EvidenceLine> {
     let when = or_watched(period.direction);
-    let place = format!("{} on {}", card.name, evidence.name(end));
+    let place = on(card.name, evidence.name(end));
     let mut by_name: BTreeMap<String, u64> = BTreeMap::new();
     let mut stored: BTreeMap<String, u64> = BTreeMap::new();
     for reading in &period.readings {
@@ -222,7 +232,7 @@ fn lines(
     by_name.truncate(4);
     let lost = by_name.into_iter().map(|(name, count)| {
         line(
-            format!("rx_packets and {name}, {when}"),
+            say!("ring-overflow-line-lost", counter = name, when = &when),
             &place,
             losses.of,
             count,
@@ -232,7 +242,7 @@ fn lines(
     // How often the ring was found empty: the packet may still have had room in the card's own memory.
     let stored = stored.into_iter().take(2).map(|(name, count)| {
         line(
-            format!("{name}, {when} (no free buffer, not yet a loss)"),
+            say!("ring-overflow-line-empty", counter = name, when = &when),
             &place,
             (),
             count,
@@ -248,19 +258,15 @@ fn longer(evidence: &Evidence, end: End, card: &Card<'_>) -> (Vec<Remedy>, Vec<R
     let (Some(now), Some(most)) = (rings.receive, rings.receive_most) else {
         return (
             vec![Remedy {
-                title: format!(
-                    "A longer receive ring of {}, where its driver allows one",
-                    card.name
-                ),
+                title: say!("ring-overflow-remedy-by-hand", card = card.name),
                 changes: Vec::new(),
                 commands: vec![
                     command(evidence, end, format!("ethtool -g {name}")),
                     command(evidence, end, format!("ethtool -G {name} rx PACKETS")),
                 ],
                 goal: Goal::Goodput,
-                persistence: "RxBufferSize= under [Link] in a .link file (systemd.link(5))"
-                    .to_owned(),
-                risk: "the card stops for a moment; a longer queue before loss".to_owned(),
+                persistence: say!("ring-overflow-persistence"),
+                risk: say!("ring-overflow-risk-by-hand"),
                 undo: command(evidence, end, format!("ethtool -G {name} rx OLD")),
             }],
             Vec::new(),
@@ -270,14 +276,12 @@ fn longer(evidence: &Evidence, end: End, card: &Card<'_>) -> (Vec<Remedy>, Vec<R
         return (
             Vec::new(),
             vec![Refusal {
-                remedy: format!(
-                    "a longer receive ring of {} on {}",
-                    card.name,
-                    evidence.name(end)
+                remedy: say!(
+                    "ring-overflow-refused-longest",
+                    card = card.name,
+                    host = evidence.name(end)
                 ),
-                why: format!(
-                    "it has its greatest length already ({now} packets): spread the load over more queues and cores, or give each packet less work"
-                ),
+                why: say!("ring-overflow-refused-why-longest", now = now),
             }],
         );
     }
@@ -291,13 +295,10 @@ fn longer(evidence: &Evidence, end: End, card: &Card<'_>) -> (Vec<Remedy>, Vec<R
     };
     let remedy = remedy_of(
         evidence,
-        format!("A receive ring of {next} packets for {}", card.name),
+        say!("ring-overflow-remedy", next = next, card = card.name),
         vec![(change, json!(now))],
         Goal::Goodput,
-        format!(
-            "the card stops for the change, and on some the link goes down for seconds; up to {next} packets wait in each queue, so latency can grow; \
-             a ring that no longer fits the processor's cache costs throughput"
-        ),
+        say!("ring-overflow-risk", next = next),
     );
     (vec![remedy], Vec::new())
 }

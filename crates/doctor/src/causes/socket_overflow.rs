@@ -36,9 +36,9 @@ fn run(evidence: &Evidence) -> Outcome {
     let mut outcome = Outcome::default();
     for end in ENDS {
         let Some(tunnel) = evidence.tunnel(end) else {
-            outcome.not_known.push(format!(
-                "the tunnel's socket on {} is not known",
-                evidence.name(end)
+            outcome.not_known.push(say!(
+                "socket-overflow-unknown-tunnel",
+                host = evidence.name(end)
             ));
             continue;
         };
@@ -47,19 +47,20 @@ fn run(evidence: &Evidence) -> Outcome {
             continue;
         }
         if let wirespeed_facts::Known::Unknown(because) = &tunnel.sockets {
-            outcome.not_known.push(format!(
-                "the sockets of {} are not known: {because}",
-                evidence.interface_at(end)
+            outcome.not_known.push(say!(
+                "socket-overflow-unknown-sockets",
+                interface = evidence.interface_at(end),
+                because = because
             ));
             continue;
         }
         if !evidence.loaded() {
             let found = while_watched(evidence, end, tunnel);
             if found.is_none() {
-                outcome.not_known.push(format!(
-                    "{}: {}",
-                    evidence.name(end),
-                    watched::no_load(evidence, "how the socket stands it")
+                outcome.not_known.push(say!(
+                    "socket-overflow-unknown-load",
+                    host = evidence.name(end),
+                    why = watched::no_load(evidence, &say!("socket-overflow-unknown-how"))
                 ));
             }
             outcome.found.extend(found);
@@ -155,16 +156,16 @@ fn while_watched(evidence: &Evidence, end: End, tunnel: &Tunnel) -> Option<Found
         host: evidence.name(end).to_owned(),
         direction: None,
         evidence: vec![line(
-            "packets received by the tunnel, and dropped by its UDP socket (SK_MEMINFO), while watched",
+            say!("socket-overflow-line-watched"),
             evidence.interface_at(end),
             losses.of,
             losses.lost,
             "packets",
         )],
-        because: format!(
-            "The UDP socket of {} dropped {} packets while it was watched: it holds too few, or its daemon has too little processor time.",
-            evidence.interface_at(end),
-            losses.lost
+        because: say!(
+            "socket-overflow-because-watched",
+            interface = evidence.interface_at(end),
+            dropped = losses.lost
         ),
         remedies: Vec::new(),
         refused: Vec::new(),
@@ -184,18 +185,11 @@ fn found(
         .value()?
         .iter()
         .min_by_key(|socket| socket.receive_buffer)?;
-    let holder = smallest
-        .holder
-        .as_ref()
-        .map_or("the daemon", |holder| holder.program.as_str());
     let mut lines: Vec<_> = hits
         .iter()
         .map(|(direction, drops)| {
             line(
-                format!(
-                    "SK_MEMINFO drops of the tunnel's socket, {}, against packets received",
-                    word(*direction)
-                ),
+                say!("socket-overflow-line-drops", direction = word(*direction)),
                 evidence.interface_at(end),
                 drops.received,
                 drops.dropped,
@@ -204,7 +198,7 @@ fn found(
         })
         .collect();
     lines.push(line(
-        format!("receive buffer of {holder}'s socket ({})", smallest.local),
+        buffer_of(smallest),
         evidence.interface_at(end),
         (),
         smallest.receive_buffer,
@@ -214,7 +208,7 @@ fn found(
         let errors = evidence.counted(*direction, end, "Udp.RcvbufErrors");
         if errors > 0 {
             lines.push(line(
-                format!("Udp RcvbufErrors, {}", word(*direction)),
+                say!("socket-overflow-line-errors", direction = word(*direction)),
                 evidence.name(end),
                 0,
                 errors,
@@ -240,12 +234,7 @@ fn found(
         host: evidence.name(end).to_owned(),
         direction: only(&directions),
         evidence: lines,
-        because: format!(
-            "{holder}'s socket dropped {} of {} packets because its buffer of {} bytes was full.",
-            first.dropped,
-            first.received.saturating_add(first.dropped),
-            smallest.receive_buffer
-        ),
+        because: because(smallest, first),
         remedies: [
             (!roomy).then(|| for_this_socket(evidence, end, tunnel, smallest)),
             (!roomy && !sizes_its_own).then(|| for_every_socket(evidence, end, tunnel, smallest)),
@@ -263,25 +252,60 @@ fn found(
     })
 }
 
+fn holder(socket: &UdpSocket) -> Option<&str> {
+    socket.holder.as_ref().map(|holder| holder.program.as_str())
+}
+
+fn buffer_of(socket: &UdpSocket) -> String {
+    let local = socket.local.to_string();
+    match holder(socket) {
+        Some(program) => say!(
+            "socket-overflow-line-buffer",
+            program = program,
+            local = local
+        ),
+        None => say!("socket-overflow-line-buffer-daemon", local = local),
+    }
+}
+
+fn because(socket: &UdpSocket, drops: &Drops) -> String {
+    let of = drops.received.saturating_add(drops.dropped);
+    match holder(socket) {
+        Some(program) => say!(
+            "socket-overflow-because",
+            program = program,
+            dropped = drops.dropped,
+            packets = of,
+            buffer = socket.receive_buffer
+        ),
+        None => say!(
+            "socket-overflow-because-daemon",
+            dropped = drops.dropped,
+            packets = of,
+            buffer = socket.receive_buffer
+        ),
+    }
+}
+
 fn larger_than_roomy(socket: &UdpSocket) -> Refusal {
     Refusal {
-        remedy: "an even larger receive buffer for this socket".to_owned(),
-        why: format!(
-            "it holds {} MiB already: what fills that waits for the processor, not for room, and would only wait longer",
-            socket.receive_buffer >> 20
+        remedy: say!("socket-overflow-refused-roomy"),
+        why: say!(
+            "socket-overflow-refused-why-roomy",
+            mebibytes = socket.receive_buffer >> 20
         ),
     }
 }
 
 fn larger_defaults(evidence: &Evidence, end: End) -> Refusal {
     Refusal {
-        remedy: format!(
-            "larger defaults (net.core.rmem_max, rmem_default) on {}",
-            evidence.name(end)
+        remedy: say!(
+            "socket-overflow-refused-defaults",
+            host = evidence.name(end)
         ),
-        why: format!(
-            "{} sizes its sockets itself and may exceed the limit (SO_RCVBUFFORCE), so no default counts",
-            device::PROGRAM
+        why: say!(
+            "socket-overflow-refused-why-defaults",
+            program = device::PROGRAM
         ),
     }
 }
@@ -299,14 +323,33 @@ fn for_this_socket(evidence: &Evidence, end: End, tunnel: &Tunnel, socket: &UdpS
         interface: tunnel.name.clone(),
     };
     Remedy {
-        title: format!("A receive buffer of {} MiB for this socket, in the running daemon", bytes >> 20),
-        changes: vec![Change { end, setting, value: json!(bytes) }],
+        title: say!(
+            "socket-overflow-remedy-this-socket",
+            mebibytes = bytes >> 20
+        ),
+        changes: vec![Change {
+            end,
+            setting,
+            value: json!(bytes),
+        }],
         // A tune is started here, whichever end it changes.
-        commands: vec![command(evidence, End::Here, format!("wirespeed tune {} --far … --only {CODE}  # no shell command reaches a running daemon's socket", shell_word(&evidence.interface)))],
+        commands: vec![command(
+            evidence,
+            End::Here,
+            format!(
+                "wirespeed tune {} --far … --only {CODE}  # {}",
+                shell_word(&evidence.interface),
+                say!("socket-overflow-no-command")
+            ),
+        )],
         goal: Goal::Goodput,
-        persistence: "lasts as long as the daemon; for good: larger defaults for every socket, or a daemon that sets its own buffers".to_owned(),
-        risk: "up to as much memory while packets wait; a longer queue before loss".to_owned(),
-        undo: format!("the buffer of {} back to {} bytes (`wirespeed tune undo --far …`), or restart the daemon", tunnel.name, socket.receive_buffer),
+        persistence: say!("socket-overflow-persistence-this-socket"),
+        risk: say!("socket-overflow-risk-this-socket"),
+        undo: say!(
+            "socket-overflow-undo-this-socket",
+            interface = &tunnel.name,
+            buffer = socket.receive_buffer
+        ),
     }
 }
 
@@ -320,14 +363,16 @@ fn for_every_socket(evidence: &Evidence, end: End, tunnel: &Tunnel, socket: &Udp
     let before = |name: &str| evidence.facts(end)?.sysctls.get(name)?.value();
     let set = |name: &str| {
         // A network namespace does not show it.
-        let note =
-            format!("sysctl {name}  # in the host's own namespace: note it for the way back");
+        let note = format!("sysctl {name}  # {}", say!("socket-overflow-note"));
         let note = before(name).is_none().then_some(note);
         note.into_iter().chain(shell(name, &bytes.to_string()))
     };
     let put_back = |name: &str| match before(name) {
         Some(value) => shell(name, value.trim()),
-        None => vec![format!("sysctl -w {name}=…  # what was noted")],
+        None => vec![format!(
+            "sysctl -w {name}=…  # {}",
+            say!("socket-overflow-noted")
+        )],
     };
     let restart = command(
         evidence,
@@ -338,8 +383,7 @@ fn for_every_socket(evidence: &Evidence, end: End, tunnel: &Tunnel, socket: &Udp
         ),
     );
     Remedy {
-        title: "A larger default buffer for every socket of the machine, then restart the daemon"
-            .to_owned(),
+        title: say!("socket-overflow-remedy-every-socket"),
         changes: Vec::new(),
         // The daemon asks for no size of its own, so the default counts.
         commands: sysctls
@@ -349,10 +393,11 @@ fn for_every_socket(evidence: &Evidence, end: End, tunnel: &Tunnel, socket: &Udp
             .chain([restart.clone()])
             .collect(),
         goal: Goal::Goodput,
-        persistence: format!(
-            "`net.core.rmem_max = {bytes}` and `net.core.rmem_default = {bytes}` in /etc/sysctl.d/90-wirespeed.conf"
+        persistence: say!(
+            "socket-overflow-persistence-every-socket",
+            bytes = bytes.to_string()
         ),
-        risk: "every socket of the machine; the restart interrupts the tunnel: not from a session through this tunnel (systemd-run, or the console)".to_owned(),
+        risk: say!("socket-overflow-risk-every-socket"),
         // It takes its size when it is opened, the smaller one as well.
         undo: sysctls
             .into_iter()
@@ -366,8 +411,8 @@ fn for_every_socket(evidence: &Evidence, end: End, tunnel: &Tunnel, socket: &Udp
 
 fn refused(evidence: &Evidence, end: End) -> Refusal {
     Refusal {
-        remedy: format!("larger socket buffers (net.core.rmem_max, rmem_default) on {}", evidence.name(end)),
-        why: "socket buffers do nothing here: the kernel's encap handler takes the packet before the socket queue (drivers/net/wireguard/socket.c)".to_owned(),
+        remedy: say!("socket-overflow-refused", host = evidence.name(end)),
+        why: say!("socket-overflow-refused-why"),
     }
 }
 

@@ -131,21 +131,21 @@ fn found(evidence: &Evidence, end: End) -> Option<Found> {
     for hit in &hits {
         let when = word(hit.direction);
         lines.push(line(
-            format!("NET_RX rounds (/proc/softirqs), and those cut short (softnet_stat column 3), {when}"),
+            say!("softirq-budget-line-rounds", direction = &when),
             evidence.name(end),
             hit.rounds,
             hit.cut_short,
             "",
         ));
         lines.push(line(
-            format!("packets received and lost meanwhile, {when}"),
+            say!("softirq-budget-line-lost", direction = &when),
             evidence.name(end),
             hit.losses.of,
             hit.losses.lost,
             "packets",
         ));
         lines.push(line(
-            format!("busiest core, {when}"),
+            say!("softirq-budget-line-busiest", direction = &when),
             evidence.name(end),
             (),
             hit.busiest,
@@ -169,9 +169,11 @@ fn found(evidence: &Evidence, end: End) -> Option<Found> {
         host: evidence.name(end).to_owned(),
         direction: only(&directions),
         evidence: lines,
-        because: format!(
-            "{} of {} rounds of receiving were cut short before the queues were empty, {} packets were lost meanwhile, and no core was full.",
-            first.cut_short, first.rounds, first.losses.lost
+        because: say!(
+            "softirq-budget-because",
+            cut = first.cut_short,
+            rounds = first.rounds,
+            lost = first.losses.lost
         ),
         remedies: larger(evidence, end).into_iter().collect(),
         refused: refused(),
@@ -200,16 +202,18 @@ fn larger(evidence: &Evidence, end: End) -> Option<Remedy> {
         };
         (change, json!(now.to_string()))
     };
-    let title = format!(
-        "{budget} packets and {:.1} ms for each round of receiving, for the whole host",
-        time as f64 / 1e3
+    let milliseconds = time as f64 / 1e3;
+    let title = say!(
+        "softirq-budget-remedy",
+        packets = budget,
+        milliseconds = milliseconds
     );
-    let risk = format!(
-        "programs wait longer for a core while packets come in: up to {:.0} ms at a time",
-        time as f64 / 1e3
+    let risk = say!("softirq-budget-risk", milliseconds = milliseconds);
+    let persistence = say!(
+        "softirq-budget-persistence",
+        packets = format!("{BUDGET} = {budget}"),
+        time = format!("{TIME} = {time}")
     );
-    let persistence =
-        format!("`{BUDGET} = {budget}` and `{TIME} = {time}` in /etc/sysctl.d/90-wirespeed.conf");
     let mut remedy = remedy_of(
         evidence,
         title,
@@ -229,23 +233,22 @@ fn twice_what_is_hidden(evidence: &Evidence, end: End) -> Remedy {
     let scaled = |by: &str| {
         [BUDGET, TIME].map(|name| {
             let text = format!(
-                "sysctl -w {name}=$(( $(sysctl -n {name}) {by} ))  # in the host's own namespace"
+                "sysctl -w {name}=$(( $(sysctl -n {name}) {by} ))  # {}",
+                say!("softirq-budget-namespace")
             );
             command(evidence, end, text)
         })
     };
     Remedy {
-        title: "Twice as many packets and twice the time for each round of receiving, for the whole host"
-            .to_owned(),
+        title: say!("softirq-budget-remedy-hidden"),
         changes: Vec::new(),
         commands: scaled("* 2").to_vec(),
         goal: Goal::Goodput,
-        persistence: format!(
-            "what `sysctl {BUDGET} {TIME}` says then, in /etc/sysctl.d/90-wirespeed.conf of the host"
+        persistence: say!(
+            "softirq-budget-persistence-hidden",
+            command = format!("sysctl {BUDGET} {TIME}")
         ),
-        risk: format!(
-            "programs wait longer for a core while packets come in: up to {TIME} microseconds at a time"
-        ),
+        risk: say!("softirq-budget-risk-hidden", time = TIME),
         undo: scaled("/ 2").join("\n"),
     }
 }
@@ -253,14 +256,12 @@ fn twice_what_is_hidden(evidence: &Evidence, end: End) -> Remedy {
 fn refused() -> Vec<Refusal> {
     vec![
         Refusal {
-            remedy: "a larger net.core.dev_weight".to_owned(),
-            why: "it counts for the backlog queue alone; drivers poll their rings 64 packets at a time whatever it says (process_backlog and netif_napi_add, net/core/dev.c)"
-                .to_owned(),
+            remedy: say!("softirq-budget-refused-weight"),
+            why: say!("softirq-budget-refused-why-weight"),
         },
         Refusal {
             remedy: "net.core.netdev_tstamp_prequeue=0".to_owned(),
-            why: "it only moves the time stamp of a packet behind RPS, where something asks for time stamps at all (net_timestamp_check, net/core/dev.c)"
-                .to_owned(),
+            why: say!("softirq-budget-refused-why-time-stamps"),
         },
     ]
 }

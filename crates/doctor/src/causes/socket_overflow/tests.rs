@@ -35,7 +35,7 @@ fn the_far_socket_is_tuned_from_here() {
     let remedy = only_finding(&dropping(500), CODE).remedies[0].clone();
     let tune = "wirespeed tune wg0 --far … --only socket-overflow  #";
     assert!(remedy.commands[0].starts_with(tune) && remedy.commands[0].ends_with("# on client"));
-    assert!(remedy.undo.contains("wg1 back to 212992 bytes"));
+    assert!(remedy.undo.contains("wg1 back to 212\u{a0}992 bytes"));
 }
 
 #[test]

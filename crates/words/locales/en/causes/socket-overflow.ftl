@@ -1,1 +1,30 @@
 socket-overflow-title = The tunnel's UDP socket overflows
+socket-overflow-because = { $program }'s socket dropped { $dropped } of { $packets } packets because its buffer of { $buffer } bytes was full.
+socket-overflow-because-daemon = the daemon's socket dropped { $dropped } of { $packets } packets because its buffer of { $buffer } bytes was full.
+socket-overflow-because-watched = The UDP socket of { $interface } dropped { $dropped } packets while it was watched: it holds too few, or its daemon has too little processor time.
+socket-overflow-line-watched = packets received by the tunnel, and dropped by its UDP socket (SK_MEMINFO), while watched
+socket-overflow-line-drops = SK_MEMINFO drops of the tunnel's socket, { $direction }, against packets received
+socket-overflow-line-buffer = receive buffer of { $program }'s socket ({ $local })
+socket-overflow-line-buffer-daemon = receive buffer of the daemon's socket ({ $local })
+socket-overflow-line-errors = Udp RcvbufErrors, { $direction }
+socket-overflow-remedy-this-socket = A receive buffer of { $mebibytes } MiB for this socket, in the running daemon
+socket-overflow-persistence-this-socket = lasts as long as the daemon; for good: larger defaults for every socket, or a daemon that sets its own buffers
+socket-overflow-risk-this-socket = up to as much memory while packets wait; a longer queue before loss
+socket-overflow-undo-this-socket = the buffer of { $interface } back to { $buffer } bytes (`wirespeed tune undo --far …`), or restart the daemon
+socket-overflow-remedy-every-socket = A larger default buffer for every socket of the machine, then restart the daemon
+socket-overflow-persistence-every-socket = `net.core.rmem_max = { $bytes }` and `net.core.rmem_default = { $bytes }` in /etc/sysctl.d/90-wirespeed.conf
+socket-overflow-risk-every-socket = every socket of the machine; the restart interrupts the tunnel: not from a session through this tunnel (systemd-run, or the console)
+socket-overflow-refused = larger socket buffers (net.core.rmem_max, rmem_default) on { $host }
+socket-overflow-refused-why = socket buffers do nothing here: the kernel's encap handler takes the packet before the socket queue (drivers/net/wireguard/socket.c)
+socket-overflow-refused-roomy = an even larger receive buffer for this socket
+socket-overflow-refused-why-roomy = it holds { $mebibytes } MiB already: what fills that waits for the processor, not for room, and would only wait longer
+socket-overflow-refused-defaults = larger defaults (net.core.rmem_max, rmem_default) on { $host }
+socket-overflow-refused-why-defaults = { $program } sizes its sockets itself and may exceed the limit (SO_RCVBUFFORCE), so no default counts
+socket-overflow-unknown-tunnel = the tunnel's socket on { $host } is not known
+socket-overflow-unknown-sockets = the sockets of { $interface } are not known: { $because }
+socket-overflow-unknown-load = { $host }: { $why }
+socket-overflow-unknown-how = how the socket stands it
+# Comments behind commands.
+socket-overflow-no-command = no shell command reaches a running daemon's socket
+socket-overflow-note = in the host's own namespace: note it for the way back
+socket-overflow-noted = what was noted
