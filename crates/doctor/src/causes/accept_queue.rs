@@ -11,7 +11,7 @@ use wirespeed_words::say;
 
 use crate::finding::{Check, Found, Outcome, line, milliseconds, remedy_of};
 use crate::readings::{counted, readings};
-use crate::view::ENDS;
+use crate::view::{ENDS, on, way};
 use crate::{Change, End, Evidence, EvidenceLine, Goal, Refusal, Remedy, Severity, losses};
 
 pub(super) const CODE: &str = "accept-queue";
@@ -69,7 +69,7 @@ fn found(evidence: &Evidence, end: End) -> Option<Found> {
     ];
     lines.extend(full.iter().map(|listener| {
         line(
-            format!("queue of {} (`ss -lnt`): longest, now", name(listener)),
+            say!("accept-queue-line-queue", listener = name(listener)),
             place,
             listener.backlog,
             listener.queue,
@@ -93,10 +93,6 @@ fn found(evidence: &Evidence, end: End) -> Option<Found> {
         _ if lasting => (Severity::Warning, 0.8, 0.2),
         _ => (Severity::Info, 0.6, 0.2),
     };
-    let whose = match full.as_slice() {
-        [one] => format!(" {}", name(one)),
-        _ => String::new(),
-    };
     Some(Found {
         severity,
         confidence,
@@ -104,17 +100,21 @@ fn found(evidence: &Evidence, end: End) -> Option<Found> {
         host: place.to_owned(),
         direction: None,
         evidence: lines,
-        because: format!(
-            "{overflows} attempts to connect to {place} found the queue of a listening program{whose} full, and were dropped to be tried again."
-        ),
+        because: match full.as_slice() {
+            [one] => say!(
+                "accept-queue-because-program",
+                attempts = overflows,
+                host = place,
+                program = name(one)
+            ),
+            _ => say!("accept-queue-because", attempts = overflows, host = place),
+        },
         remedies: remedies(evidence, end, limit, &full),
         refused: limit
             .filter(|limit| *limit >= LONG_QUEUE)
             .map(|limit| Refusal {
-                remedy: format!("a larger {SOMAXCONN} on {place}"),
-                why: format!(
-                    "it is {limit} already: the program asks for less, or accepts too slowly"
-                ),
+                remedy: say!("accept-queue-refused", host = place),
+                why: say!("accept-queue-refused-why", limit = limit),
             })
             .into_iter()
             .collect(),
@@ -153,12 +153,12 @@ fn suffered(sample: &ExchangeSample) -> f64 {
 }
 
 fn exchange_lines(evidence: &Evidence, sample: &ExchangeSample, share: f64) -> Vec<EvidenceLine> {
-    let path = format!("{} to {}", evidence.here_name, evidence.far_name);
+    let path = way(&evidence.here_name, &evidence.far_name);
     let mut lines = vec![line(
-        format!(
-            "connections of {} that failed or took over {}",
-            sample.wanted,
-            milliseconds(TRIED_AGAIN)
+        say!(
+            "accept-queue-line-hurt",
+            wanted = sample.wanted,
+            time = milliseconds(TRIED_AGAIN)
         ),
         &path,
         (),
@@ -167,25 +167,23 @@ fn exchange_lines(evidence: &Evidence, sample: &ExchangeSample, share: f64) -> V
     )];
     lines.extend(sample.connect.map(|connect| {
         line(
-            "time to connect, median and 99 %",
+            say!("accept-queue-line-connect"),
             &path,
             connect.p50,
             connect.p99,
             "s",
         )
     }));
-    lines.extend(
-        sample
-            .failed
-            .iter()
-            .map(|(why, count)| line(format!("failed: {why}"), &path, 0, *count, "connections")),
-    );
+    lines.extend(sample.failed.iter().map(|(why, count)| {
+        let what = say!("accept-queue-line-failed", why = why);
+        line(what, &path, 0, *count, "connections")
+    }));
     lines
 }
 
 fn name(listener: &TcpListener) -> String {
     match &listener.holder {
-        Some(holder) => format!("{} on {}", holder.program, listener.local),
+        Some(holder) => on(&holder.program, &listener.local.to_string()),
         None => listener.local.to_string(),
     }
 }
@@ -202,13 +200,13 @@ fn remedies(
         |listener: &&TcpListener| limit.is_none_or(|limit| u64::from(listener.backlog) < limit);
     if full.is_empty() || full.iter().any(short) {
         remedies.push(Remedy {
-            title: "A longer backlog in the program's own settings (nginx `listen … backlog=4096`, Apache `ListenBacklog`), or more processes that accept".to_owned(),
+            title: say!("accept-queue-remedy-program"),
             changes: Vec::new(),
             commands: Vec::new(),
             goal: Goal::Goodput,
-            persistence: "in the program's configuration".to_owned(),
-            risk: "a restart of the program; clients wait in the queue instead of trying again".to_owned(),
-            undo: "the old value".to_owned(),
+            persistence: say!("accept-queue-persistence-program"),
+            risk: say!("accept-queue-risk-program"),
+            undo: say!("accept-queue-undo-program"),
         });
     }
     if let Some(limit) = limit.filter(|limit| *limit < LONG_QUEUE) {
@@ -221,12 +219,10 @@ fn remedies(
         };
         let mut remedy = remedy_of(
             evidence,
-            format!(
-                "Queues of up to {LONG_QUEUE} connections for programs that ask for them; they must be started again"
-            ),
+            say!("accept-queue-remedy-limit", queue = LONG_QUEUE),
             vec![(change, json!(limit.to_string()))],
             Goal::Goodput,
-            "some memory per waiting connection".to_owned(),
+            say!("accept-queue-risk-limit"),
         );
         // Nothing for an experiment: no queue is longer before its program starts again, and throughput would not tell.
         remedy.changes.clear();

@@ -41,24 +41,20 @@ fn run(evidence: &Evidence) -> Outcome {
                 .collect(),
             not_known: vec![watched::no_load(
                 evidence,
-                "how far the RTT grows under load",
+                &say!("bufferbloat-unknown-load"),
             )],
             ..Outcome::default()
         };
     }
     if let Known::Unknown(because) = &evidence.idle_rtt_tunnel {
-        return Outcome::unknown(format!(
-            "the idle RTT through the tunnel is not known: {because}"
-        ));
+        return Outcome::unknown(say!("bufferbloat-unknown-idle", because = because));
     }
     let mut outcome = Outcome::default();
     for direction in DIRECTIONS {
         let samples = evidence.samples(direction, Via::Tunnel);
         if !samples.is_empty() && !evidence.stalled(direction) && loaded(&samples).is_none() {
-            outcome.not_known.push(format!(
-                "{}: too few echo replies while the tunnel was loaded",
-                word(direction)
-            ));
+            let too_few = say!("bufferbloat-unknown-replies", direction = word(direction));
+            outcome.not_known.push(too_few);
         }
         outcome
             .found
@@ -88,9 +84,10 @@ fn swollen(evidence: &Evidence, direction: Direction) -> Option<Found> {
         direction: Some(direction),
         evidence: vec![
             line(
-                format!(
-                    "RTT of the connection to {remote}: smallest, and now (tcp_info), {}",
-                    word(direction)
+                say!(
+                    "bufferbloat-line-connection",
+                    remote = remote.to_string(),
+                    direction = word(direction)
                 ),
                 evidence.interface_at(end),
                 least,
@@ -98,17 +95,18 @@ fn swollen(evidence: &Evidence, direction: Direction) -> Option<Found> {
                 "s",
             ),
             line(
-                "its goodput while it was watched",
+                say!("bufferbloat-line-goodput"),
                 evidence.interface_at(end),
                 (),
                 watched::rate_of(connection),
                 "bit/s",
             ),
         ],
-        because: format!(
-            "A connection of the tunnel to {remote} has an RTT of {} while it sends, and had {}: something queues on the way.",
-            milliseconds(now),
-            milliseconds(least)
+        because: say!(
+            "bufferbloat-because-connection",
+            remote = remote.to_string(),
+            now = milliseconds(now),
+            least = milliseconds(least)
         ),
         remedies: Vec::new(),
         refused: Vec::new(),
@@ -231,13 +229,12 @@ fn found(evidence: &Evidence, bloat: &Bloat) -> Found {
     let direction = bloat.direction;
     let way = word(direction);
     let on_the_road = on_the_road(evidence, direction);
-    let load = if bloat.soaked {
-        "the longer load"
-    } else {
-        "loads"
-    };
     let mut lines = vec![line(
-        format!("RTT through the tunnel, idle and during {load}, {way}"),
+        if bloat.soaked {
+            say!("bufferbloat-line-tunnel-soak", direction = &way)
+        } else {
+            say!("bufferbloat-line-tunnel", direction = &way)
+        },
         evidence.interface_at(End::Here),
         bloat.idle,
         bloat.loaded,
@@ -245,15 +242,18 @@ fn found(evidence: &Evidence, bloat: &Bloat) -> Found {
     )];
     let outside = [
         (
-            "the longer load",
+            say!("bufferbloat-line-bare-soak", direction = &way),
             soak_rtt(evidence, direction, Via::Bare).filter(|_| bloat.soaked),
         ),
-        ("loads", loaded(&evidence.samples(direction, Via::Bare))),
+        (
+            say!("bufferbloat-line-bare", direction = &way),
+            loaded(&evidence.samples(direction, Via::Bare)),
+        ),
     ];
-    for (load, outside) in outside {
+    for (what, outside) in outside {
         if let Some(outside) = outside {
             lines.push(line(
-                format!("RTT outside the tunnel, idle and during {load}, {way}"),
+                what,
                 evidence.name(End::Here),
                 idle(evidence, Via::Bare),
                 outside,
@@ -263,11 +263,6 @@ fn found(evidence: &Evidence, bloat: &Bloat) -> Found {
     }
     lines.extend(rates_line(evidence, direction));
     let (remedies, refused) = shaper(evidence, direction, on_the_road);
-    let where_it_is = if on_the_road {
-        "the queue is the road's: it fills without the tunnel too"
-    } else {
-        "it fills only through the tunnel"
-    };
     Found {
         severity: Severity::Warning,
         confidence: if on_the_road { 0.9 } else { 0.7 },
@@ -275,14 +270,29 @@ fn found(evidence: &Evidence, bloat: &Bloat) -> Found {
         host: evidence.name(sender(direction)).to_owned(),
         direction: Some(direction),
         evidence: lines,
-        because: format!(
-            "While {} sends, the RTT grows from {} to {}; {where_it_is}.",
-            evidence.name(sender(direction)),
-            milliseconds(bloat.idle),
-            milliseconds(bloat.loaded)
-        ),
+        because: because(evidence, bloat, on_the_road),
         remedies,
         refused,
+    }
+}
+
+fn because(evidence: &Evidence, bloat: &Bloat, on_the_road: bool) -> String {
+    let sender = evidence.name(sender(bloat.direction));
+    let (idle, loaded) = (milliseconds(bloat.idle), milliseconds(bloat.loaded));
+    if on_the_road {
+        say!(
+            "bufferbloat-because-road",
+            sender = sender,
+            idle = idle,
+            loaded = loaded
+        )
+    } else {
+        say!(
+            "bufferbloat-because-tunnel",
+            sender = sender,
+            idle = idle,
+            loaded = loaded
+        )
     }
 }
 
@@ -295,17 +305,16 @@ fn shaper(
     let Some(payload) = carried(evidence, direction) else {
         return (Vec::new(), Vec::new());
     };
-    let others = if on_the_road {
-        "; traffic beside the tunnel, which it does not hold back, fills the queue as before"
-    } else {
-        ""
-    };
     let cap = Cap {
         payload,
         share: SHAPED_SHARE,
         remark: "",
         goal: Goal::LoadedRtt,
-        risk: format!("caps the tunnel's peak at that; wrong when the road's rate changes{others}"),
+        risk: if on_the_road {
+            say!("bufferbloat-risk-road")
+        } else {
+            say!("bufferbloat-risk")
+        },
     };
     finding::shaper(evidence, direction, cap)
 }

@@ -63,10 +63,8 @@ fn run(evidence: &Evidence) -> Outcome {
         if let Some(collapse) = collapse(evidence, direction) {
             outcome.found.push(found(evidence, &collapse));
         } else if undecided(evidence, direction) {
-            outcome.not_known.push(format!(
-                "{}: the goodput swings widely, but no cap was tried (--sweep)",
-                word(direction)
-            ));
+            let open = say!("collapse-above-rate-unknown", direction = word(direction));
+            outcome.not_known.push(open);
         }
     }
     outcome
@@ -183,12 +181,13 @@ fn found(evidence: &Evidence, collapse: &Collapse<'_>) -> Found {
         .steps
         .iter()
         .map(|step| {
+            let by = &sweep.capped_by;
             line(
-                format!(
-                    "goodput by cap ({}){}, {way}",
-                    sweep.capped_by,
-                    if step.stable { ", steady" } else { "" }
-                ),
+                if step.stable {
+                    say!("collapse-above-rate-line-steady", by = by, direction = &way)
+                } else {
+                    say!("collapse-above-rate-line", by = by, direction = &way)
+                },
                 evidence.interface_at(end),
                 step.cap,
                 step.goodput,
@@ -198,9 +197,10 @@ fn found(evidence: &Evidence, collapse: &Collapse<'_>) -> Found {
         .collect();
     if let (Some(before), Some(after)) = (free.retransmits, capped.retransmits) {
         lines.push(line(
-            format!(
-                "segments sent again per second without a cap, and with {}, {way}",
-                rate(cap)
+            say!(
+                "collapse-above-rate-line-retransmits",
+                cap = rate(cap),
+                direction = &way
             ),
             evidence.interface_at(end),
             before,
@@ -209,9 +209,10 @@ fn found(evidence: &Evidence, collapse: &Collapse<'_>) -> Found {
         ));
     }
     lines.push(line(
-        format!(
-            "variation of the goodput without a cap, and with {}, {way}",
-            rate(cap)
+        say!(
+            "collapse-above-rate-line-variation",
+            cap = rate(cap),
+            direction = &way
         ),
         evidence.interface_at(end),
         free.variation,
@@ -227,13 +228,13 @@ fn found(evidence: &Evidence, collapse: &Collapse<'_>) -> Found {
         host: evidence.name(end).to_owned(),
         direction: Some(*direction),
         evidence: lines,
-        because: format!(
-            "Held to {} the tunnel carries {} and varies by {}; without a cap it carries {} and varies by {}: above that rate something on the way collapses.",
-            rate(cap),
-            rate(capped.goodput),
-            percent(capped.variation),
-            rate(free.goodput),
-            percent(free.variation)
+        because: say!(
+            "collapse-above-rate-because",
+            cap = rate(cap),
+            held = rate(capped.goodput),
+            held_variation = percent(capped.variation),
+            free = rate(free.goodput),
+            free_variation = percent(free.variation)
         ),
         remedies,
         refused,
@@ -247,9 +248,9 @@ fn shaper(evidence: &Evidence, collapse: &Collapse<'_>) -> (Vec<Remedy>, Vec<Ref
     let cap = Cap {
         payload,
         share: 1.0,
-        remark: ", the highest rate that stayed steady",
+        remark: &say!("collapse-above-rate-remedy-remark"),
         goal: Goal::Goodput,
-        risk: "caps the tunnel's peak; look for the rate again after every other repair: in one public case it rose from 150 to 450 Mbit/s".to_owned(),
+        risk: say!("collapse-above-rate-risk"),
     };
     finding::shaper(evidence, collapse.direction, cap)
 }

@@ -90,10 +90,7 @@ fn found(evidence: &Evidence, end: End, hits: &[(Direction, f64)]) -> Option<Fou
     )];
     for (direction, share) in hits {
         lines.push(line(
-            format!(
-                "part of the busy time (without other processes), reckoned with 0.3 µs for each packet that is followed, {}",
-                word(*direction)
-            ),
+            say!("conntrack-cost-line-share", direction = word(*direction)),
             &place,
             (),
             *share,
@@ -113,10 +110,10 @@ fn found(evidence: &Evidence, end: End, hits: &[(Direction, f64)]) -> Option<Fou
         host: evidence.name(end).to_owned(),
         direction: only(&directions),
         evidence: lines,
-        because: format!(
-            "{} follows the connections of and through the tunnel, which takes about {} of the time its cores work for it, and there is no time to spare.",
-            evidence.name(end),
-            percent(worst)
+        because: say!(
+            "conntrack-cost-because",
+            host = evidence.name(end),
+            share = percent(worst)
         ),
         remedies,
         refused,
@@ -135,8 +132,8 @@ fn untracked(evidence: &Evidence, end: End, filter: &TunnelFilter) -> (Vec<Remed
         |firewall: &Firewall| (firewall.uses_conntrack || firewall.translates) && !firewall.legacy;
     if !firewall.is_some_and(all_seen) {
         refused.push(Refusal {
-            remedy: format!("NOTRACK on {}", evidence.name(end)),
-            why: "nft does not tell every rule there that asks for connections (those of iptables-legacy), so who needs them is not known".to_owned(),
+            remedy: say!("conntrack-cost-refused", host = evidence.name(end)),
+            why: say!("conntrack-cost-refused-why"),
         });
         return (remedies, refused);
     }
@@ -144,15 +141,19 @@ fn untracked(evidence: &Evidence, end: End, filter: &TunnelFilter) -> (Vec<Remed
     if let (Some(port), Some(false)) = (tunnel.listen_port, filter.outer_untracked.value()) {
         if filter.outer_uses_conntrack {
             refused.push(Refusal {
-                remedy: format!("NOTRACK for port {port} on {}", evidence.name(end)),
-                why: "rules there look at the connection of the tunnel's own packets (`ct state`, or wg-quick's `ct mark` for a full tunnel): untracked, they would no longer match".to_owned(),
+                remedy: say!(
+                    "conntrack-cost-refused-outer",
+                    port = port.to_string(),
+                    host = evidence.name(end)
+                ),
+                why: say!("conntrack-cost-refused-why-outer"),
             });
         } else {
             remedies.push(notrack(
                 evidence,
                 end,
                 "wirespeed_outer",
-                format!("No tracking for the tunnel's own packets (UDP port {port})"),
+                say!("conntrack-cost-remedy-outer", port = port.to_string()),
                 &format!("udp dport {port} notrack"),
                 &format!("udp sport {port} notrack"),
             ));
@@ -161,8 +162,8 @@ fn untracked(evidence: &Evidence, end: End, filter: &TunnelFilter) -> (Vec<Remed
     if filter.inner_untracked.value() == Some(&false) {
         if let Some(why) = needs_inner_connections(evidence, end, filter) {
             refused.push(Refusal {
-                remedy: format!("NOTRACK for what goes through {place}"),
-                why: why.to_owned(),
+                remedy: say!("conntrack-cost-refused-inner", interface = place),
+                why,
             });
         } else if tunnel.name.bytes().all(is_plain) {
             let name = format!("\"{}\"", tunnel.name);
@@ -170,7 +171,7 @@ fn untracked(evidence: &Evidence, end: End, filter: &TunnelFilter) -> (Vec<Remed
                 evidence,
                 end,
                 "wirespeed_inner",
-                format!("No tracking for what goes through {}", tunnel.name),
+                say!("conntrack-cost-remedy-inner", interface = &tunnel.name),
                 &format!("iifname {name} notrack"),
                 &format!("oifname {name} notrack"),
             ));
@@ -180,11 +181,7 @@ fn untracked(evidence: &Evidence, end: End, filter: &TunnelFilter) -> (Vec<Remed
 }
 
 /// What needs the connections of that which goes through the tunnel.
-fn needs_inner_connections(
-    evidence: &Evidence,
-    end: End,
-    filter: &TunnelFilter,
-) -> Option<&'static str> {
+fn needs_inner_connections(evidence: &Evidence, end: End, filter: &TunnelFilter) -> Option<String> {
     let facts = evidence.facts(end)?;
     // `oifname "eth0" masquerade`, of a gateway to the internet, is on the way beyond the tunnel.
     let translates = facts
@@ -195,15 +192,11 @@ fn needs_inner_connections(
         .link(&evidence.tunnel(end)?.name)
         .is_some_and(|link| link.forwards_ipv4 == Some(true) || link.forwards_ipv6 == Some(true));
     if filter.inner_translated || translates {
-        Some("addresses are translated there (NAT, masquerade), which needs the connection")
+        Some(say!("conntrack-cost-refused-why-translated"))
     } else if filter.inner_uses_conntrack {
-        Some(
-            "rules there look at the connection (`ct state` …): untracked, they would no longer match",
-        )
+        Some(say!("conntrack-cost-refused-why-inner"))
     } else if forwards {
-        Some(
-            "packets are forwarded there: what comes from elsewhere is followed before it is known to go into the tunnel, and half a connection looks invalid",
-        )
+        Some(say!("conntrack-cost-refused-why-forwarded"))
     } else {
         None
     }
@@ -238,8 +231,8 @@ fn notrack(
             .map(|text| command(evidence, end, text))
             .collect(),
         goal: Goal::Goodput,
-        persistence: "the table in /etc/nftables.conf".to_owned(),
-        risk: "rules that are added later and look at the state (`ct state established`) don't match these packets".to_owned(),
+        persistence: say!("conntrack-cost-persistence"),
+        risk: say!("conntrack-cost-risk"),
         undo: command(evidence, end, format!("nft delete table inet {table}")),
     }
 }

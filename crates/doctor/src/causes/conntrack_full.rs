@@ -4,10 +4,11 @@
 //! connection takes the place of one without replies (`early_drop`), or its first packet is dropped (`drop`).
 
 use std::iter;
-use wirespeed_words::say;
 
 use serde_json::json;
+use wirespeed_facts::ConntrackTable;
 use wirespeed_settings::Setting;
+use wirespeed_words::say;
 
 use crate::finding::{Check, Found, Outcome, command, line, percent, remedy_of};
 use crate::readings::{counted, fullest_conntrack, readings};
@@ -50,55 +51,40 @@ fn found(evidence: &Evidence, end: End) -> Option<Found> {
     let place = evidence.name(end);
     let lines = vec![
         line(
-            "net.netfilter.nf_conntrack_max, nf_conntrack_count (fullest)",
+            say!("conntrack-full-line-table"),
             place,
             table.room,
             table.entries,
             "connections",
         ),
         line(
-            "packets of new connections dropped (`drop` in /proc/net/stat/nf_conntrack)",
+            say!("conntrack-full-line-refused"),
             place,
             0,
             refused,
             "packets",
         ),
         line(
-            "connections displaced (`early_drop`)",
+            say!("conntrack-full-line-displaced"),
             place,
             0,
             displaced,
             "connections",
         ),
         line(
-            "entries that found no place (`insert_failed`)",
+            say!("conntrack-full-line-failed"),
             place,
             0,
             count("insert_failed"),
             "connections",
         ),
     ];
-    let (severity, confidence, effect, what) = if refused > 0 {
-        (
-            Severity::Critical,
-            0.95,
-            0.9,
-            format!("{refused} packets of new connections were dropped"),
-        )
+    let (severity, confidence, effect) = if refused > 0 {
+        (Severity::Critical, 0.95, 0.9)
     } else if displaced > 0 {
-        (
-            Severity::Warning,
-            0.9,
-            0.6,
-            format!("{displaced} connections had to give way to new ones"),
-        )
+        (Severity::Warning, 0.9, 0.6)
     } else {
-        (
-            Severity::Warning,
-            0.6,
-            0.3,
-            "soon new ones will be refused".to_owned(),
-        )
+        (Severity::Warning, 0.6, 0.3)
     };
     Some(Found {
         severity,
@@ -107,18 +93,45 @@ fn found(evidence: &Evidence, end: End) -> Option<Found> {
         host: place.to_owned(),
         direction: None,
         evidence: lines,
-        because: format!(
-            "The connection tracking table of {place} was {} full ({} of {} connections): {what}.",
-            percent(fill),
-            table.entries,
-            table.room
-        ),
+        because: because(place, &table, fill, refused, displaced),
         remedies: more_room(evidence, end, table.room)
             .into_iter()
             .chain(shorter_memory(evidence, end))
             .collect(),
         refused: Vec::new(),
     })
+}
+
+fn because(place: &str, table: &ConntrackTable, fill: f64, refused: u64, displaced: u64) -> String {
+    let fill = percent(fill);
+    let ConntrackTable { entries, room } = *table;
+    if refused > 0 {
+        say!(
+            "conntrack-full-because-refused",
+            host = place,
+            fill = fill,
+            entries = entries,
+            room = room,
+            refused = refused
+        )
+    } else if displaced > 0 {
+        say!(
+            "conntrack-full-because-displaced",
+            host = place,
+            fill = fill,
+            entries = entries,
+            room = room,
+            displaced = displaced
+        )
+    } else {
+        say!(
+            "conntrack-full-because",
+            host = place,
+            fill = fill,
+            entries = entries,
+            room = room
+        )
+    }
 }
 
 fn more_room(evidence: &Evidence, end: End, room: u64) -> Option<Remedy> {
@@ -145,12 +158,12 @@ fn more_room(evidence: &Evidence, end: End, room: u64) -> Option<Remedy> {
     let buckets = longer.and_then(|_| sysctl("net.netfilter.nf_conntrack_buckets", wanted / 4));
     let remedy = remedy_of(
         evidence,
-        format!("Room for {wanted} connections"),
+        say!("conntrack-full-remedy-room", room = wanted),
         iter::once(limit).chain(buckets).collect(),
         Goal::Goodput,
-        format!(
-            "up to {} MiB of memory when full; the limit is the host's, set it outside of containers",
-            (wanted - room).saturating_mul(BYTES_OF_AN_ENTRY) >> 20
+        say!(
+            "conntrack-full-risk-room",
+            mebibytes = (wanted - room).saturating_mul(BYTES_OF_AN_ENTRY) >> 20
         ),
     );
     (wanted > room).then_some(remedy)
@@ -159,12 +172,12 @@ fn more_room(evidence: &Evidence, end: End, room: u64) -> Option<Remedy> {
 /// `None` where they are forgotten as soon already, or nobody knows when.
 fn shorter_memory(evidence: &Evidence, end: End) -> Option<Remedy> {
     let now = losses::sysctl(evidence.facts(end)?, ESTABLISHED).filter(|now| *now > SHORTER)?;
-    let instead = match now {
-        DAY.. => format!("{} days", now / DAY),
-        _ => format!("{} minutes", now / 60),
+    let title = match now {
+        DAY.. => say!("conntrack-full-remedy-days", days = now / DAY),
+        _ => say!("conntrack-full-remedy-minutes", minutes = now / 60),
     };
     Some(Remedy {
-        title: format!("Forget dead connections sooner: after an hour instead of {instead}"),
+        title,
         changes: Vec::new(),
         commands: vec![
             command(
@@ -175,9 +188,11 @@ fn shorter_memory(evidence: &Evidence, end: End) -> Option<Remedy> {
             command(evidence, end, format!("sysctl -w {ESTABLISHED}={SHORTER}")),
         ],
         goal: Goal::Goodput,
-        persistence: format!("`{ESTABLISHED} = {SHORTER}` in /etc/sysctl.d/90-wirespeed.conf"),
-        risk: "connections that are silent for longer lose their NAT mapping and their state"
-            .to_owned(),
+        persistence: say!(
+            "conntrack-full-persistence-memory",
+            setting = format!("{ESTABLISHED} = {SHORTER}")
+        ),
+        risk: say!("conntrack-full-risk-memory"),
         undo: command(evidence, end, format!("sysctl -w {ESTABLISHED}={now}")),
     })
 }

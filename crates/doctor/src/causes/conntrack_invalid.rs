@@ -159,9 +159,9 @@ fn found(evidence: &Evidence, end: End, hits: &[Hit]) -> Option<Found> {
     let mut lines = Vec::new();
     for hit in hits {
         lines.push(line(
-            format!(
-                "`invalid` in /proc/net/stat/nf_conntrack beyond twice what comes without a load, {}, against packets of the tunnel",
-                word(hit.direction)
+            say!(
+                "conntrack-invalid-line-invalid",
+                direction = word(hit.direction)
             ),
             place,
             hit.packets,
@@ -169,11 +169,11 @@ fn found(evidence: &Evidence, end: End, hits: &[Hit]) -> Option<Found> {
             "packets",
         ));
         lines.push(line(
-            format!(
-                "times a sender saw segments arrive out of order (TCPSACKReorder, TCPTSReorder), {}",
-                word(hit.direction)
+            say!(
+                "conntrack-invalid-line-order",
+                direction = word(hit.direction)
             ),
-            "both ends",
+            say!("conntrack-invalid-both-ends"),
             0,
             hit.out_of_order,
             "times",
@@ -182,7 +182,7 @@ fn found(evidence: &Evidence, end: End, hits: &[Hit]) -> Option<Found> {
     }
     lines.push(line(LIBERAL, place, (), sysctl(LIBERAL).cloned(), ""));
     lines.push(line(
-        "kernel (`uname -r`); from 6.1 on late segments are not invalid",
+        say!("conntrack-invalid-line-kernel"),
         place,
         "6.1",
         facts.host.kernel.clone(),
@@ -203,14 +203,19 @@ fn found(evidence: &Evidence, end: End, hits: &[Hit]) -> Option<Found> {
         host: place.to_owned(),
         direction: only(&directions),
         evidence: lines,
-        because: format!(
-            "Segments arrive out of order, and connection tracking on {place} called {} packets more invalid while the tunnel was loaded than it does otherwise; {}.",
-            first.invalid,
-            match filter {
-                Some(_) => "rules there ask for that state",
-                None => "whether rules there ask for that state is not known",
-            }
-        ),
+        because: if filter.is_some() {
+            say!(
+                "conntrack-invalid-because",
+                host = place,
+                packets = first.invalid
+            )
+        } else {
+            say!(
+                "conntrack-invalid-because-unread",
+                host = place,
+                packets = first.invalid
+            )
+        },
         remedies: remedies(evidence, end),
         refused: Vec::new(),
     })
@@ -233,26 +238,19 @@ fn remedies(evidence: &Evidence, end: End) -> Vec<Remedy> {
         };
         Some((change, json!(before)))
     };
-    let risk = "a forged segment outside the window passes connection tracking; the receiver's TCP still drops it";
     [
-        (
-            LIBERAL,
-            "Let late segments pass as part of their connection",
-        ),
-        (
-            IGNORE_RST,
-            "Keep a connection when a reset outside its window comes",
-        ),
+        (LIBERAL, say!("conntrack-invalid-remedy-liberal")),
+        (IGNORE_RST, say!("conntrack-invalid-remedy-reset")),
     ]
     .into_iter()
     .filter_map(|(name, title)| Some((change(name)?, title)))
     .map(|(change, title)| {
         remedy_of(
             evidence,
-            title.to_owned(),
+            title,
             vec![change],
             Goal::Goodput,
-            risk.to_owned(),
+            say!("conntrack-invalid-risk"),
         )
     })
     .collect()

@@ -5,10 +5,10 @@
 //! bare path pass rules as well.
 
 use std::collections::BTreeMap;
-use wirespeed_words::say;
 
 use wirespeed_facts::{CoreTime, CountersDelta, Implementation, Known, TunnelFilter};
 use wirespeed_measure::{Direction, Via};
+use wirespeed_words::say;
 
 use super::{cpu_saturated, names_host, one_core_bound, starves};
 use crate::finding::{Check, Found, Outcome, command, line, percent, rates_line};
@@ -48,19 +48,17 @@ fn run(evidence: &Evidence) -> Outcome {
                 .into_iter()
                 .any(|direction| cpu_saturated::full(evidence, end, direction))
         };
+        let host = evidence.name(end);
         let unseen = match evidence.facts(end).map(|facts| &facts.firewall) {
-            Some(Known::Unknown(why)) => Some(why.as_str()),
+            Some(Known::Unknown(why)) => {
+                Some(say!("firewall-cost-unknown", host = host, because = why))
+            }
             Some(Known::Value(firewall)) if firewall.legacy => {
-                Some("it has tables of iptables-legacy, of which nft tells no rule")
+                Some(say!("firewall-cost-unknown-legacy", host = host))
             }
             _ => None,
         };
-        if let Some(why) = unseen.filter(|_| full()) {
-            outcome.not_known.push(format!(
-                "what the firewall of {} costs is not known: {why}",
-                evidence.name(end)
-            ));
-        }
+        outcome.not_known.extend(unseen.filter(|_| full()));
     }
     outcome
 }
@@ -228,30 +226,33 @@ fn found(evidence: &Evidence, end: End, hits: &[Hit]) -> Option<Found> {
     let filter = filter(evidence, end)?;
     let directions: Vec<Direction> = hits.iter().map(|hit| hit.direction).collect();
     let place = evidence.interface_at(end);
-    let ways = [
-        ("outer packets that come in", &filter.outer_in),
-        ("outer packets that leave", &filter.outer_out),
-        ("packets out of the tunnel", &filter.inner_in),
-        ("packets into the tunnel", &filter.inner_out),
+    let ways: [(fn(&str) -> String, _); 4] = [
+        (
+            |hook| say!("firewall-cost-line-outer-in", hook = hook),
+            &filter.outer_in,
+        ),
+        (
+            |hook| say!("firewall-cost-line-outer-out", hook = hook),
+            &filter.outer_out,
+        ),
+        (
+            |hook| say!("firewall-cost-line-inner-in", hook = hook),
+            &filter.inner_in,
+        ),
+        (
+            |hook| say!("firewall-cost-line-inner-out", hook = hook),
+            &filter.inner_out,
+        ),
     ];
     let mut lines = Vec::new();
     for (what, way) in ways {
         for (hook, count) in way.iter().filter(|(_, count)| **count > 0) {
-            lines.push(line(
-                format!("`nft list ruleset`: rules in {hook} that {what} are compared with"),
-                &place,
-                (),
-                *count as u64,
-                "rules",
-            ));
+            lines.push(line(what(hook), &place, (), *count as u64, "rules"));
         }
     }
     for hit in hits {
         lines.push(line(
-            format!(
-                "their part of the busy time (without other processes), reckoned with 10 ns a rule, {}",
-                word(hit.direction)
-            ),
+            say!("firewall-cost-line-share", direction = word(hit.direction)),
             &place,
             (),
             hit.share,
@@ -278,15 +279,16 @@ fn found(evidence: &Evidence, end: End, hits: &[Hit]) -> Option<Found> {
         host: evidence.name(end).to_owned(),
         direction: only(&directions),
         evidence: lines,
-        because: format!(
-            "Packets of the tunnel are compared with up to {most} rules on {}, which takes about {} of the time its cores work for it, and there is no time to spare.",
-            evidence.name(end),
-            percent(worst.share)
+        because: say!(
+            "firewall-cost-because",
+            rules = most,
+            host = evidence.name(end),
+            share = percent(worst.share)
         ),
         remedies: remedies(evidence, end, filter),
         refused: vec![Refusal {
-            remedy: format!("switching the firewall of {} off", evidence.name(end)),
-            why: "it protects the machine; an early rule for the tunnel saves as much".to_owned(),
+            remedy: say!("firewall-cost-refused", host = evidence.name(end)),
+            why: say!("firewall-cost-refused-why"),
         }],
     })
 }
@@ -298,7 +300,7 @@ fn remedies(evidence: &Evidence, end: End, filter: &TunnelFilter) -> Vec<Remedy>
     let port = evidence.tunnel(end).and_then(|tunnel| tunnel.listen_port);
     if let (true, Some(port)) = (outer >= FEWEST_RULES, port) {
         remedies.push(Remedy {
-            title: "A rule for the tunnel's port before all others".to_owned(),
+            title: say!("firewall-cost-remedy-port"),
             changes: Vec::new(),
             commands: vec![
                 command(evidence, end, "nft --handle list ruleset  # FAMILY, TABLE and CHAIN of the hooks above"),
@@ -306,23 +308,23 @@ fn remedies(evidence: &Evidence, end: End, filter: &TunnelFilter) -> Vec<Remedy>
                 command(evidence, end, format!("nft insert rule FAMILY TABLE OUTPUT_CHAIN udp sport {port} accept")),
             ],
             goal: Goal::Goodput,
-            persistence: "the same line at the head of the chain in /etc/nftables.conf, or in the tool that writes the rules".to_owned(),
-            risk: "what the skipped rules did for this port (rate limits, logs, marks) is no longer done; WireGuard itself drops what no peer sent".to_owned(),
+            persistence: say!("firewall-cost-persistence-port"),
+            risk: say!("firewall-cost-risk-port"),
             undo: command(evidence, end, "nft delete rule FAMILY TABLE CHAIN handle HANDLE  # from nft --handle list ruleset"),
         });
     }
     remedies.push(Remedy {
         title: if inner > outer {
-            "One rule with a set or a verdict map in place of many; established connections first (`ct state established accept`), or a flow table for what is forwarded".to_owned()
+            say!("firewall-cost-remedy-set-inner")
         } else {
-            "One rule with a set or a verdict map in place of many".to_owned()
+            say!("firewall-cost-remedy-set")
         },
         changes: Vec::new(),
         commands: Vec::new(),
         goal: Goal::Goodput,
-        persistence: "in /etc/nftables.conf, or in the tool that writes the rules".to_owned(),
-        risk: "rules must mean the same afterwards: compare `nft list ruleset`".to_owned(),
-        undo: "the saved rule set: `nft -f SAVED`".to_owned(),
+        persistence: say!("firewall-cost-persistence-set"),
+        risk: say!("firewall-cost-risk-set"),
+        undo: say!("firewall-cost-undo-set"),
     });
     remedies
 }

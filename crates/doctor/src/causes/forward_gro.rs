@@ -115,29 +115,18 @@ fn found(
     let directions: Vec<Direction> = hits.iter().map(|(direction, _)| *direction).collect();
     let mut lines = vec![
         line(
-            format!("packets forwarded (Ip ForwDatagrams), {}", word(*direction)),
+            say!("forward-gro-line-forwarded", direction = word(*direction)),
             place,
             0,
             *packets,
             "packets",
         ),
-        line(
-            format!("`ethtool -k {tunnel}`: {UDP_SEGMENTATION}"),
-            place,
-            (),
-            "on",
-            "",
-        ),
+        line(feature_of(tunnel, UDP_SEGMENTATION), place, (), "on", ""),
     ];
-    lines.extend(off.iter().map(|link| {
-        line(
-            format!("`ethtool -k {}`: {FORWARDING}", link.name),
-            place,
-            "on",
-            "off",
-            "",
-        )
-    }));
+    lines.extend(
+        off.iter()
+            .map(|link| line(feature_of(&link.name, FORWARDING), place, "on", "off", "")),
+    );
     lines.extend(rates_line(evidence, *direction));
     let changes = off
         .iter()
@@ -162,26 +151,35 @@ fn found(
         host: place.to_owned(),
         direction: only(&directions),
         evidence: lines,
-        because: format!(
-            "{place} has no processor time to spare and forwards packets into {tunnel}, which takes datagrams in trains; but what comes by {} is not coalesced ({FORWARDING} off), so each datagram of UDP (QUIC, calls) goes by itself.",
-            names.join(", ")
+        because: say!(
+            "forward-gro-because",
+            host = place,
+            tunnel = tunnel,
+            links = names.join(", ")
         ),
         remedies: vec![remedy_of(
             evidence,
-            "Coalesce the UDP that is forwarded".to_owned(),
+            say!("forward-gro-remedy"),
             changes,
             Goal::Goodput,
-            "needs rx-gro-list off; drivers that mishandle trains of datagrams lose them"
-                .to_owned(),
+            say!("forward-gro-risk"),
         )],
         refused: Vec::new(),
     })
 }
 
+fn feature_of(interface: &str, feature: &str) -> String {
+    say!(
+        "forward-gro-line-feature",
+        interface = interface,
+        feature = feature
+    )
+}
+
 fn refused(evidence: &Evidence, end: End) -> Refusal {
     Refusal {
-        remedy: format!("{FORWARDING} on {}", evidence.name(end)),
-        why: "it does nothing for a tunnel that the kernel carries: WireGuard takes each outer datagram before any train is made of them (net/ipv4/udp_offload.c, udp_gro_receive), and cuts what it is given to seal it".to_owned(),
+        remedy: say!("forward-gro-refused", host = evidence.name(end)),
+        why: say!("forward-gro-refused-why"),
     }
 }
 

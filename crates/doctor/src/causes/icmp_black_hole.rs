@@ -40,9 +40,6 @@ fn run(evidence: &Evidence) -> Outcome {
 fn found(evidence: &Evidence, silent: &[Excess]) -> Option<Found> {
     let first = silent.first()?;
     let directions: Vec<Direction> = silent.iter().map(|excess| excess.direction).collect();
-    let path = first
-        .path_mtu
-        .map_or("an unknown size".to_owned(), |mtu| format!("{mtu} bytes"));
     Some(Found {
         severity: severity(evidence, &directions),
         confidence: if silent.iter().any(|excess| excess.confirmed(evidence)) {
@@ -57,10 +54,10 @@ fn found(evidence: &Evidence, silent: &[Excess]) -> Option<Found> {
             .iter()
             .flat_map(|excess| excess.lines(evidence))
             .collect(),
-        because: format!(
-            "The path carries {path}, the tunnel sends {}, and no \"fragmentation needed\" comes back: the sender never learns why its full packets are lost.",
-            first.outer
-        ),
+        because: match first.path_mtu {
+            Some(mtu) => say!("icmp-black-hole-because", mtu = mtu, sent = first.outer),
+            None => say!("icmp-black-hole-because-unknown", sent = first.outer),
+        },
         remedies: remedies(evidence)
             .into_iter()
             .chain(mtu_probing(evidence, &directions))
@@ -97,10 +94,10 @@ fn mtu_probing(evidence: &Evidence, directions: &[Direction]) -> Option<Remedy> 
     (!changes.is_empty()).then(|| {
         remedy_of(
             evidence,
-            "Let TCP on the senders probe for the size that passes".to_owned(),
+            say!("icmp-black-hole-remedy-probing"),
             changes,
             Goal::Goodput,
-            "every TCP connection of the machine; helps only connections that start or end there, and only after a stall of some seconds; UDP and QUIC gain nothing".to_owned(),
+            say!("icmp-black-hole-risk-probing"),
         )
     })
 }

@@ -1,1 +1,15 @@
 bufferbloat-title = A deep queue fills up while the tunnel is loaded
+bufferbloat-because-road = While { $sender } sends, the RTT grows from { $idle } to { $loaded }; the queue is the road's: it fills without the tunnel too.
+bufferbloat-because-tunnel = While { $sender } sends, the RTT grows from { $idle } to { $loaded }; it fills only through the tunnel.
+bufferbloat-because-connection = A connection of the tunnel to { $remote } has an RTT of { $now } while it sends, and had { $least }: something queues on the way.
+bufferbloat-line-tunnel = RTT through the tunnel, idle and during loads, { $direction }
+bufferbloat-line-tunnel-soak = RTT through the tunnel, idle and during the longer load, { $direction }
+bufferbloat-line-bare = RTT outside the tunnel, idle and during loads, { $direction }
+bufferbloat-line-bare-soak = RTT outside the tunnel, idle and during the longer load, { $direction }
+bufferbloat-line-connection = RTT of the connection to { $remote }: smallest, and now (tcp_info), { $direction }
+bufferbloat-line-goodput = its goodput while it was watched
+bufferbloat-risk = caps the tunnel's peak at that; wrong when the road's rate changes
+bufferbloat-risk-road = caps the tunnel's peak at that; wrong when the road's rate changes; traffic beside the tunnel, which it does not hold back, fills the queue as before
+bufferbloat-unknown-load = how far the RTT grows under load
+bufferbloat-unknown-idle = the idle RTT through the tunnel is not known: { $because }
+bufferbloat-unknown-replies = { $direction }: too few echo replies while the tunnel was loaded

@@ -1,1 +1,15 @@
 conntrack-cost-title = Connection tracking takes processor time that is missing
+conntrack-cost-because = { $host } follows the connections of and through the tunnel, which takes about { $share } of the time its cores work for it, and there is no time to spare.
+conntrack-cost-line-share = part of the busy time (without other processes), reckoned with 0.3 µs for each packet that is followed, { $direction }
+conntrack-cost-remedy-outer = No tracking for the tunnel's own packets (UDP port { $port })
+conntrack-cost-remedy-inner = No tracking for what goes through { $interface }
+conntrack-cost-persistence = the table in /etc/nftables.conf
+conntrack-cost-risk = rules that are added later and look at the state (`ct state established`) don't match these packets
+conntrack-cost-refused = NOTRACK on { $host }
+conntrack-cost-refused-why = nft does not tell every rule there that asks for connections (those of iptables-legacy), so who needs them is not known
+conntrack-cost-refused-outer = NOTRACK for port { $port } on { $host }
+conntrack-cost-refused-why-outer = rules there look at the connection of the tunnel's own packets (`ct state`, or wg-quick's `ct mark` for a full tunnel): untracked, they would no longer match
+conntrack-cost-refused-inner = NOTRACK for what goes through { $interface }
+conntrack-cost-refused-why-inner = rules there look at the connection (`ct state` …): untracked, they would no longer match
+conntrack-cost-refused-why-translated = addresses are translated there (NAT, masquerade), which needs the connection
+conntrack-cost-refused-why-forwarded = packets are forwarded there: what comes from elsewhere is followed before it is known to go into the tunnel, and half a connection looks invalid

@@ -1,1 +1,10 @@
 conntrack-invalid-title = Connection tracking calls packets of the tunnel's connections invalid
+conntrack-invalid-because = Segments arrive out of order, and connection tracking on { $host } called { $packets } packets more invalid while the tunnel was loaded than it does otherwise; rules there ask for that state.
+conntrack-invalid-because-unread = Segments arrive out of order, and connection tracking on { $host } called { $packets } packets more invalid while the tunnel was loaded than it does otherwise; whether rules there ask for that state is not known.
+conntrack-invalid-line-invalid = `invalid` in /proc/net/stat/nf_conntrack beyond twice what comes without a load, { $direction }, against packets of the tunnel
+conntrack-invalid-line-order = times a sender saw segments arrive out of order (TCPSACKReorder, TCPTSReorder), { $direction }
+conntrack-invalid-line-kernel = kernel (`uname -r`); from 6.1 on late segments are not invalid
+conntrack-invalid-both-ends = both ends
+conntrack-invalid-remedy-liberal = Let late segments pass as part of their connection
+conntrack-invalid-remedy-reset = Keep a connection when a reset outside its window comes
+conntrack-invalid-risk = a forged segment outside the window passes connection tracking; the receiver's TCP still drops it

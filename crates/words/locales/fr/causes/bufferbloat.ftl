@@ -1,1 +1,15 @@
 bufferbloat-title = Une file d’attente profonde se remplit quand le tunnel est en charge
+bufferbloat-because-road = Pendant que { $sender } émet, l’aller-retour (RTT) passe de { $idle } à { $loaded } ; la file d’attente est celle du chemin : elle se remplit aussi sans le tunnel.
+bufferbloat-because-tunnel = Pendant que { $sender } émet, l’aller-retour (RTT) passe de { $idle } à { $loaded } ; la file d’attente ne se remplit qu’à travers le tunnel.
+bufferbloat-because-connection = Une connexion du tunnel vers { $remote } a un aller-retour (RTT) de { $now } pendant qu’elle émet, contre { $least } au plus court : une file d’attente se forme en route.
+bufferbloat-line-tunnel = aller-retour (RTT) à travers le tunnel, au repos et pendant les charges, { $direction }
+bufferbloat-line-tunnel-soak = aller-retour (RTT) à travers le tunnel, au repos et pendant la charge plus longue, { $direction }
+bufferbloat-line-bare = aller-retour (RTT) hors du tunnel, au repos et pendant les charges, { $direction }
+bufferbloat-line-bare-soak = aller-retour (RTT) hors du tunnel, au repos et pendant la charge plus longue, { $direction }
+bufferbloat-line-connection = aller-retour (RTT) de la connexion vers { $remote } : le plus court, et maintenant (tcp_info), { $direction }
+bufferbloat-line-goodput = son débit utile pendant l’observation
+bufferbloat-risk = plafonne à cette valeur le débit de pointe du tunnel ; inadapté dès que le débit du chemin change
+bufferbloat-risk-road = plafonne à cette valeur le débit de pointe du tunnel ; inadapté dès que le débit du chemin change ; le trafic à côté du tunnel, que cette limite ne retient pas, remplit la file comme avant
+bufferbloat-unknown-load = de combien l’aller-retour (RTT) s’allonge en charge
+bufferbloat-unknown-idle = l’aller-retour (RTT) au repos à travers le tunnel n’est pas connu : { $because }
+bufferbloat-unknown-replies = { $direction } : trop peu de réponses d’écho pendant que le tunnel était en charge

@@ -1,1 +1,15 @@
 conntrack-cost-title = Le suivi de connexions prend du temps de processeur qui manque
+conntrack-cost-because = { $host } suit les connexions du tunnel et celles qui le traversent, ce qui prend environ { $share } du temps que ses cœurs consacrent au tunnel, et il n’y a plus de temps de processeur disponible.
+conntrack-cost-line-share = part du temps occupé (hors autres processus), en comptant 0,3 µs par paquet suivi, { $direction }
+conntrack-cost-remedy-outer = Ne pas suivre les paquets du tunnel lui-même (port UDP { $port })
+conntrack-cost-remedy-inner = Ne pas suivre ce qui traverse { $interface }
+conntrack-cost-persistence = la table dans /etc/nftables.conf
+conntrack-cost-risk = des règles ajoutées plus tard et qui regardent l’état (`ct state established`) ne correspondent pas à ces paquets
+conntrack-cost-refused = NOTRACK sur { $host }
+conntrack-cost-refused-why = nft n’y montre pas toutes les règles qui demandent les connexions (celles d’iptables-legacy) : on ne sait donc pas qui en a besoin
+conntrack-cost-refused-outer = NOTRACK pour le port { $port } sur { $host }
+conntrack-cost-refused-why-outer = des règles y regardent la connexion des paquets du tunnel lui-même (`ct state`, ou le `ct mark` de wg-quick pour un tunnel intégral) : non suivis, ces paquets ne leur correspondraient plus
+conntrack-cost-refused-inner = NOTRACK pour ce qui traverse { $interface }
+conntrack-cost-refused-why-inner = des règles y regardent la connexion (`ct state` …) : non suivis, ces paquets ne leur correspondraient plus
+conntrack-cost-refused-why-translated = des adresses y sont traduites (NAT, masquerade), ce qui demande la connexion
+conntrack-cost-refused-why-forwarded = des paquets y sont routés : ceux qui viennent d’ailleurs sont suivis avant que l’on sache qu’ils entrent dans le tunnel, et une moitié de connexion paraît invalide

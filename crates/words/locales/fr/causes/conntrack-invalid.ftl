@@ -1,1 +1,10 @@
 conntrack-invalid-title = Le suivi de connexions déclare invalides des paquets des connexions du tunnel
+conntrack-invalid-because = Des segments arrivent déséquencés, et le suivi de connexions sur { $host } a déclaré invalides { $packets } paquets de plus que d’ordinaire pendant que le tunnel était en charge ; des règles y demandent cet état.
+conntrack-invalid-because-unread = Des segments arrivent déséquencés, et le suivi de connexions sur { $host } a déclaré invalides { $packets } paquets de plus que d’ordinaire pendant que le tunnel était en charge ; on ne sait pas si des règles y demandent cet état.
+conntrack-invalid-line-invalid = `invalid` dans /proc/net/stat/nf_conntrack au-delà du double de ce qui vient sans charge, { $direction }, face aux paquets du tunnel
+conntrack-invalid-line-order = nombre de fois où un émetteur a vu des segments arriver déséquencés (TCPSACKReorder, TCPTSReorder), { $direction }
+conntrack-invalid-line-kernel = noyau (`uname -r`) ; à partir de 6.1, les segments en retard ne sont pas invalides
+conntrack-invalid-both-ends = les deux bouts
+conntrack-invalid-remedy-liberal = Laisser passer les segments en retard comme faisant partie de leur connexion
+conntrack-invalid-remedy-reset = Garder une connexion quand arrive un reset hors de sa fenêtre
+conntrack-invalid-risk = un segment forgé hors de la fenêtre franchit le suivi de connexions ; le TCP du récepteur le rejette quand même
