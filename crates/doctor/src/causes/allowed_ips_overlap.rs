@@ -29,21 +29,23 @@ fn run(evidence: &Evidence) -> Outcome {
     let mut outcome = Outcome::default();
     for end in ENDS {
         let Some(tunnel) = evidence.tunnel(end) else {
-            outcome
-                .not_known
-                .push(format!("the peers on {} are not known", evidence.name(end)));
+            outcome.not_known.push(say!(
+                "allowed-ips-overlap-unknown-peers",
+                host = evidence.name(end)
+            ));
             continue;
         };
         match &tunnel.peers {
-            Known::Unknown(because) => outcome.not_known.push(format!(
-                "the peers of {} are not known: {because}",
-                evidence.interface_at(end)
+            Known::Unknown(because) => outcome.not_known.push(say!(
+                "allowed-ips-overlap-unknown-peers-because",
+                place = evidence.interface_at(end),
+                because = because
             )),
             Known::Value(peers) => {
                 if peers.len() > 1 && evidence.tunnel(other(end)).is_none() {
-                    outcome.not_known.push(format!(
-                        "which address {} has inside the tunnel is not known, so only peers without any prefix can be told",
-                        evidence.name(other(end))
+                    outcome.not_known.push(say!(
+                        "allowed-ips-overlap-unknown-address",
+                        host = evidence.name(other(end))
                     ));
                 }
                 outcome.found.extend(robbed(evidence, end, tunnel, peers));
@@ -68,9 +70,10 @@ fn robbed(evidence: &Evidence, end: End, tunnel: &Tunnel, peers: &[Peer]) -> Opt
     let mut lines = vec![allowed_ips(&place, peer)];
     if let Some((address, holder)) = taken {
         lines.push(line(
-            format!(
-                "peer that holds {address}, the address of {}",
-                evidence.name(other(end))
+            say!(
+                "allowed-ips-overlap-line-holder",
+                address = address.to_string(),
+                host = evidence.name(other(end))
             ),
             &place,
             short(peer),
@@ -83,10 +86,6 @@ fn robbed(evidence: &Evidence, end: End, tunnel: &Tunnel, peers: &[Peer]) -> Opt
     lines.extend(not_allowed(evidence, end));
     // With an address left to it, something passes.
     let cut_off = !addresses.iter().any(|address| holds(peers, peer, *address));
-    let gets = match taken {
-        Some((_, holder)) => format!("packets for it go to peer {}", short(holder)),
-        None => "nothing can be sent to it, and what it sends is dropped".to_owned(),
-    };
     Some(Found {
         severity: if cut_off {
             Severity::Critical
@@ -98,10 +97,15 @@ fn robbed(evidence: &Evidence, end: End, tunnel: &Tunnel, peers: &[Peer]) -> Opt
         host: evidence.name(end).to_owned(),
         direction: None,
         evidence: lines,
-        because: format!(
-            "A prefix belongs to one peer only, and peer {} on {place} was left without its own: {gets}.",
-            short(peer)
-        ),
+        because: match taken {
+            Some((_, holder)) => say!(
+                "allowed-ips-overlap-because-taken",
+                peer = short(peer),
+                place = &place,
+                holder = short(holder)
+            ),
+            None => without_its_own(&place, peer),
+        },
         remedies: vec![own_prefix(
             evidence,
             end,
@@ -152,7 +156,10 @@ fn without_any(evidence: &Evidence, end: End, tunnel: &Tunnel, peers: &[Peer]) -
         .idle_rtt_tunnel
         .value()
         .is_some_and(|rtt| rtt.received == 0 && rtt.sent > 0);
-    let names: Vec<String> = told.iter().map(|peer| short(peer)).collect();
+    let mut names: Vec<String> = told.iter().map(|peer| short(peer)).collect();
+    if told.len() < without.len() {
+        names.push("…".to_owned());
+    }
     Some(Found {
         severity: Severity::Warning,
         // That something else is silent makes them no more likely to be missed.
@@ -162,20 +169,13 @@ fn without_any(evidence: &Evidence, end: End, tunnel: &Tunnel, peers: &[Peer]) -
         direction: None,
         evidence: lines,
         because: if without.len() == 1 {
-            format!(
-                "A prefix belongs to one peer only, and peer {} on {place} was left without its own: nothing can be sent to it, and what it sends is dropped.",
-                short(first)
-            )
+            without_its_own(&place, first)
         } else {
-            format!(
-                "A prefix belongs to one peer only, and {} peers on {place} have none: nothing can be sent to them, and what they send is dropped ({}{}).",
-                without.len(),
-                names.join(", "),
-                if told.len() < without.len() {
-                    ", …"
-                } else {
-                    ""
-                }
+            say!(
+                "allowed-ips-overlap-because-several",
+                count = without.len(),
+                place = &place,
+                peers = names.join(", ")
             )
         },
         remedies: vec![own_prefix(evidence, end, tunnel, peers, told, None)],
@@ -183,13 +183,21 @@ fn without_any(evidence: &Evidence, end: End, tunnel: &Tunnel, peers: &[Peer]) -
     })
 }
 
+fn without_its_own(place: &str, peer: &Peer) -> String {
+    say!(
+        "allowed-ips-overlap-because-one",
+        peer = short(peer),
+        place = place
+    )
+}
+
 fn allowed_ips(place: &str, peer: &Peer) -> EvidenceLine {
     line(
-        format!("allowed IPs of peer {}", short(peer)),
+        say!("allowed-ips-overlap-line-prefixes", peer = short(peer)),
         place,
         (),
         if peer.allowed_ips.is_empty() {
-            "none".to_owned()
+            say!("allowed-ips-overlap-none")
         } else {
             peer.allowed_ips.join(", ")
         },
@@ -302,7 +310,7 @@ fn frame_errors(evidence: &Evidence, end: End, tunnel: &Tunnel) -> Option<Eviden
     let errors = delta.links.get(&tunnel.name)?.rx_frame_errors;
     (errors > 0).then(|| {
         line(
-            "rx_frame_errors while probing: packets from outside the allowed IPs",
+            say!("allowed-ips-overlap-line-frame-errors"),
             evidence.interface_at(end),
             0,
             errors,
@@ -316,9 +324,9 @@ fn not_allowed(evidence: &Evidence, end: End) -> Option<EvidenceLine> {
     let dropped = device::dropped_while_probing(evidence, end, SOURCE_NOT_ALLOWED);
     (dropped > 0).then(|| {
         line(
-            format!(
-                "dropped by {} while probing: packets from outside the allowed IPs",
-                device::PROGRAM
+            say!(
+                "allowed-ips-overlap-line-dropped",
+                program = device::PROGRAM
             ),
             evidence.interface_at(end),
             0,
@@ -371,21 +379,19 @@ fn own_prefix(
         .chain(peers.iter().filter(loses_it))
         .map(|peer| set(peer, &peer.allowed_ips))
         .collect();
-    let whose = match to {
-        [peer] => format!("peer {}", short(peer)),
-        _ => "each of these peers".to_owned(),
-    };
     Remedy {
-        title: format!("Give {whose} its own prefix, and every other peer its own"),
+        title: match to {
+            [peer] => say!("allowed-ips-overlap-remedy-one", peer = short(peer)),
+            _ => say!("allowed-ips-overlap-remedy-several"),
+        },
         changes: Vec::new(),
         commands: to
             .iter()
             .map(|peer| set(peer, &with_wanted(peer)))
             .collect(),
         goal: Goal::Goodput,
-        persistence: "`AllowedIPs =` under each [Peer] in the wg-quick file, no prefix twice"
-            .to_owned(),
-        risk: "takes the prefix from the peer that holds it now".to_owned(),
+        persistence: say!("allowed-ips-overlap-persistence"),
+        risk: say!("allowed-ips-overlap-risk"),
         undo: undo.join("\n"),
     }
 }

@@ -19,7 +19,7 @@ use crate::cards::{core_numbers, sum};
 use crate::cores::mask;
 use crate::finding::{Check, Found, Outcome, command, line, rates_lines, remedy_of};
 use crate::losses::{self, Losses, Period, on_the_way, sysctl};
-use crate::view::{DIRECTIONS, ENDS, moved, only, or_watched, word};
+use crate::view::{DIRECTIONS, ENDS, moved, on, only, or_watched, word};
 use crate::{Change, End, Evidence, EvidenceLine, Finding, Goal, Refusal, Remedy};
 
 pub(super) const CODE: &str = "backlog-overflow";
@@ -122,9 +122,9 @@ fn found_elsewhere(evidence: &Evidence, end: End) -> Option<Found> {
         .iter()
         .map(|hit| {
             line(
-                format!(
-                    "/proc/net/softnet_stat, {}: dropped by all cores (column 2), and segments sent again through the tunnel",
-                    word(hit.direction)
+                say!(
+                    "backlog-overflow-line-elsewhere",
+                    direction = word(hit.direction)
                 ),
                 machine_name(evidence, end),
                 hit.dropped,
@@ -141,9 +141,10 @@ fn found_elsewhere(evidence: &Evidence, end: End) -> Option<Found> {
         host: machine_name(evidence, end),
         direction: only(&directions),
         evidence: lines,
-        because: format!(
-            "{} packets found the receive backlog of a core of this kernel full and were dropped, none of them at a link of this network namespace; in each of {} loads about as many segments had to be sent again.",
-            first.dropped, first.loads
+        because: say!(
+            "backlog-overflow-because-elsewhere",
+            dropped = first.dropped,
+            loads = first.loads
         ),
         remedies: longer(evidence, end, now).into_iter().collect(),
         refused: refused(evidence, end, now),
@@ -222,12 +223,19 @@ fn found(evidence: &Evidence, end: End) -> Option<Found> {
         host: evidence.name(end).to_owned(),
         direction: only(&directions),
         evidence: lines,
-        because: format!(
-            "{} packets, beside {} that came through, found the receive backlog of their core full and were dropped{}.",
-            worst.lost,
-            worst.of,
-            now.map_or(String::new(), |now| format!(" (it holds {now})"))
-        ),
+        because: match now {
+            Some(now) => say!(
+                "backlog-overflow-because-length",
+                dropped = worst.lost,
+                passed = worst.of,
+                length = now
+            ),
+            None => say!(
+                "backlog-overflow-because",
+                dropped = worst.lost,
+                passed = worst.of
+            ),
+        },
         remedies: longer(evidence, end, now)
             .into_iter()
             .chain(more_cores(evidence, end))
@@ -253,8 +261,12 @@ fn lines(evidence: &Evidence, end: End, period: &Period<'_>) -> Vec<EvidenceLine
         .take(8)
         .map(|(core, (processed, dropped))| {
             line(
-                format!("/proc/net/softnet_stat, {when}: processed, and dropped (column 2)"),
-                format!("{}, core {core}", evidence.name(end)),
+                say!("backlog-overflow-line-core", when = &when),
+                say!(
+                    "backlog-overflow-line-where",
+                    host = evidence.name(end),
+                    core = core
+                ),
                 *processed,
                 *dropped,
                 "packets",
@@ -282,8 +294,8 @@ fn lines(evidence: &Evidence, end: End, period: &Period<'_>) -> Vec<EvidenceLine
         let dropped = of(|link| link.rx_dropped);
         if dropped > 0 {
             lines.push(line(
-                format!("rx_packets and rx_dropped, {when}"),
-                format!("{name} on {}", evidence.name(end)),
+                say!("backlog-overflow-line-link", when = &when),
+                on(name, evidence.name(end)),
                 of(|link| link.rx_packets),
                 dropped,
                 "packets",
@@ -305,10 +317,11 @@ fn longer(evidence: &Evidence, end: End, now: Option<u64>) -> Option<Remedy> {
         name: SYSCTL.to_owned(),
     };
     let value = json!(next.to_string());
-    let title = format!("A receive backlog of {next} packets per core, for the whole host");
-    let risk = format!(
-        "every link of the host: up to {next} packets more wait, which is {:.0} ms of full ones at 1 Gbit/s",
-        next as f64 * 1500.0 * 8.0 / 1e9 * 1e3
+    let title = say!("backlog-overflow-remedy-longer", packets = next);
+    let risk = say!(
+        "backlog-overflow-risk-longer",
+        packets = next,
+        milliseconds = (next as f64 * 1500.0 * 8.0 / 1e9 * 1e3).round()
     );
     Some(match now {
         Some(now) => {
@@ -333,8 +346,7 @@ fn longer(evidence: &Evidence, end: End, now: Option<u64>) -> Option<Remedy> {
 fn longer_than_is_known(evidence: &Evidence, end: End) -> Remedy {
     let set = |value: &str| command(evidence, end, format!("sysctl -w {SYSCTL}={value}"));
     Remedy {
-        title: "Twice the receive backlog, on the host itself (its own network namespace)"
-            .to_owned(),
+        title: say!("backlog-overflow-remedy-twice"),
         changes: Vec::new(),
         commands: vec![
             command(
@@ -345,10 +357,8 @@ fn longer_than_is_known(evidence: &Evidence, end: End) -> Remedy {
             set("TWICE-THAT"),
         ],
         goal: Goal::Goodput,
-        persistence: format!("`{SYSCTL} = TWICE-THAT` in /etc/sysctl.d/90-wirespeed.conf"),
-        risk: format!(
-            "every link of the host: more packets wait, 1000 full ones for 12 ms at 1 Gbit/s; not beyond {MOST}"
-        ),
+        persistence: say!("backlog-overflow-persistence-twice", sysctl = SYSCTL),
+        risk: say!("backlog-overflow-risk-twice", most = MOST),
         undo: set("WHAT-IT-IS"),
     }
 }
@@ -388,10 +398,11 @@ fn more_cores(evidence: &Evidence, end: End) -> Option<Remedy> {
         .map(|(queue, cores)| steer(*queue, cores))
         .collect();
     Some(Remedy {
-        title: format!(
-            "Let receive packet steering of {name} use all {} cores, not {}",
-            all.len(),
-            queues.iter().map(|(_, cores)| cores.len()).max()?
+        title: say!(
+            "backlog-overflow-remedy-cores",
+            interface = name,
+            all = all.len(),
+            now = queues.iter().map(|(_, cores)| cores.len()).max()?
         ),
         changes: Vec::new(),
         commands: queues
@@ -399,27 +410,26 @@ fn more_cores(evidence: &Evidence, end: End) -> Option<Remedy> {
             .map(|(queue, _)| steer(*queue, &all))
             .collect(),
         goal: Goal::Goodput,
-        persistence: "the same line where it is set now (a PostUp line, a udev rule)".to_owned(),
-        risk: "a hand-over to another core for each packet: measure before and after".to_owned(),
+        persistence: say!("backlog-overflow-persistence-cores"),
+        risk: say!("backlog-overflow-risk-cores"),
         undo: undo.join("\n"),
     })
 }
 
 fn refused(evidence: &Evidence, end: End, now: Option<u64>) -> Vec<Refusal> {
     let mut refused = vec![Refusal {
-        remedy: format!(
-            "larger socket buffers (net.core.rmem_max, rmem_default) on {}",
-            evidence.name(end)
+        remedy: say!(
+            "backlog-overflow-refused-buffers",
+            host = evidence.name(end)
         ),
-        why: "these packets were dropped before any socket was looked up (enqueue_to_backlog, net/core/dev.c)"
-            .to_owned(),
+        why: say!("backlog-overflow-refused-why-buffers"),
     }];
     if next(now).is_none() {
         refused.push(Refusal {
-            remedy: format!("a still longer backlog on {}", evidence.name(end)),
-            why: format!(
-                "it holds {} packets already: the core is too slow for them, and they would only wait longer",
-                now.unwrap_or_default()
+            remedy: say!("backlog-overflow-refused-longer", host = evidence.name(end)),
+            why: say!(
+                "backlog-overflow-refused-why-longer",
+                packets = now.unwrap_or_default()
             ),
         });
     }

@@ -13,7 +13,7 @@ use super::same_direction;
 use crate::cards::sum;
 use crate::finding::{Check, Found, Outcome, by_hand, line, percent, rates_lines};
 use crate::losses::{self, Period};
-use crate::view::{ENDS, only, or_watched, receiver, sender};
+use crate::view::{ENDS, on, only, or_watched, receiver, sender};
 use crate::{End, Evidence, EvidenceLine, Finding, Refusal, Remedy, Severity};
 
 pub(super) const CODE: &str = "cloud-limit";
@@ -31,14 +31,9 @@ const SLOWS_ONE_IN: u64 = 100;
 /// Above this share of bare the tunnel gets what the instance gives.
 const HEALTHY_RATIO: f64 = 0.9;
 
-/// What is limited, by the beginning of the statistic's name. That of link-local services (names, time, metadata) does not
-/// concern the tunnel.
-const ALLOWANCES: [(&str, &str); 4] = [
-    ("bw_in", "incoming bandwidth"),
-    ("bw_out", "outgoing bandwidth"),
-    ("pps", "packets per second"),
-    ("conntrack", "tracked connections"),
-];
+/// What is limited: bandwidth in and out, packets per second, tracked connections, by the beginning of the statistic's name.
+/// That of link-local services (names, time, metadata) does not concern the tunnel.
+const ALLOWANCES: [&str; 4] = ["bw_in", "bw_out", "pps", "conntrack"];
 const SUFFIX: &str = "_allowance_exceeded";
 
 fn run(evidence: &Evidence) -> Outcome {
@@ -78,10 +73,13 @@ fn brings(_: &Evidence, cause: &Finding, effect: &Finding) -> bool {
 /// An allowance that was used up: its statistic, how often, and how many packets the card carried.
 struct Exceeded {
     interface: String,
-    statistic: String,
-    what: &'static str,
+    allowance: &'static str,
     count: u64,
     of: u64,
+}
+
+fn statistic(allowance: &str) -> String {
+    format!("{allowance}{SUFFIX}")
 }
 
 fn exceeded(end: End, period: &Period<'_>) -> Vec<Exceeded> {
@@ -92,14 +90,14 @@ fn exceeded(end: End, period: &Period<'_>) -> Vec<Exceeded> {
         .collect();
     let mut exceeded = Vec::new();
     for interface in interfaces {
-        for (prefix, what) in ALLOWANCES {
+        for allowance in ALLOWANCES {
             // What comes in is of no concern to who sends, nor the other way round.
-            let concerned = period.direction.is_none_or(|direction| match prefix {
+            let concerned = period.direction.is_none_or(|direction| match allowance {
                 "bw_in" => receiver(direction) == end,
                 "bw_out" => sender(direction) == end,
                 _ => true,
             });
-            let statistic = format!("{prefix}{SUFFIX}");
+            let statistic = statistic(allowance);
             let count = |reading: &CountersDelta| {
                 reading
                     .drivers
@@ -119,8 +117,7 @@ fn exceeded(end: End, period: &Period<'_>) -> Vec<Exceeded> {
             {
                 exceeded.push(Exceeded {
                     interface: interface.clone(),
-                    statistic,
-                    what,
+                    allowance,
                     count: losses.lost,
                     of: losses.of,
                 });
@@ -151,8 +148,12 @@ fn found(evidence: &Evidence, end: End) -> Option<Found> {
             let when = or_watched(period.direction);
             exceeded.iter().map(move |one| {
                 line(
-                    format!("packets of the card, and {}, {when}", one.statistic),
-                    format!("{} on {}", one.interface, evidence.name(end)),
+                    say!(
+                        "cloud-limit-line-exceeded",
+                        statistic = statistic(one.allowance),
+                        when = &when
+                    ),
+                    on(&one.interface, evidence.name(end)),
                     one.of,
                     one.count,
                     "packets",
@@ -165,7 +166,7 @@ fn found(evidence: &Evidence, end: End) -> Option<Found> {
         .and_then(|facts| facts.hardware.product.value());
     if let Some(product) = product {
         lines.push(line(
-            "machine (/sys/class/dmi/id)",
+            say!("cloud-limit-line-machine"),
             evidence.name(end),
             (),
             product.clone(),
@@ -176,8 +177,8 @@ fn found(evidence: &Evidence, end: End) -> Option<Found> {
     let slower = directions
         .iter()
         .any(|direction| evidence.below(*direction, HEALTHY_RATIO) == Some(true));
-    let packets = worst.statistic.starts_with("pps");
-    let tracked = worst.statistic.starts_with("conntrack");
+    let packets = worst.allowance == "pps";
+    let tracked = worst.allowance == "conntrack";
     Some(Found {
         severity: if slower || tracked {
             Severity::Warning
@@ -189,12 +190,12 @@ fn found(evidence: &Evidence, end: End) -> Option<Found> {
         host: evidence.name(end).to_owned(),
         direction: only(&directions),
         evidence: lines,
-        because: format!(
-            "The provider held back or dropped {} packets of {} ({} of what it carried) because the instance's allowance of {} was used up.",
-            worst.count,
-            worst.interface,
-            percent(worst.count as f64 / worst.of.max(1) as f64),
-            worst.what
+        because: say!(
+            "cloud-limit-because",
+            count = worst.count,
+            interface = &worst.interface,
+            share = percent(worst.count as f64 / worst.of.max(1) as f64),
+            allowance = worst.allowance
         ),
         remedies: packets
             .then(fewer_packets)
@@ -203,33 +204,30 @@ fn found(evidence: &Evidence, end: End) -> Option<Found> {
             .chain([larger_instance()])
             .collect(),
         refused: vec![Refusal {
-            remedy: format!(
-                "buffers, rings, budgets and other sysctls on {}",
-                evidence.name(end)
-            ),
-            why: "the limit is kept outside of this machine, by the provider".to_owned(),
+            remedy: say!("cloud-limit-refused", host = evidence.name(end)),
+            why: say!("cloud-limit-refused-why"),
         }],
     })
 }
 
 fn fewer_packets() -> Remedy {
     by_hand(
-        "Fewer and larger packets: jumbo frames where the whole road has them (inside one VPC), and the tunnel's MTU raised to match",
-        "larger than some hop of the road means loss: wirespeed doctor measures the road's MTU",
+        say!("cloud-limit-remedy-packets"),
+        say!("cloud-limit-risk-packets"),
     )
 }
 
 fn untracked() -> Remedy {
     by_hand(
-        "Security group rules that need no tracking (the tunnel's UDP port allowed from 0.0.0.0/0 and ::/0, and every port to them in the other direction), and shorter idle timeouts of tracked connections",
-        "the group filters that port no longer by connection or by address",
+        say!("cloud-limit-remedy-untracked"),
+        say!("cloud-limit-risk-untracked"),
     )
 }
 
 fn larger_instance() -> Remedy {
     by_hand(
-        "A larger instance, or one of a kind with more network; or the traffic spread over several instances",
-        "cost; an outage while it is changed",
+        say!("cloud-limit-remedy-instance"),
+        say!("cloud-limit-risk-instance"),
     )
 }
 

@@ -56,7 +56,10 @@ fn run(evidence: &Evidence) -> Outcome {
             .collect();
         return Outcome {
             not_known: if again.is_empty() {
-                vec![watched::no_load(evidence, "what a sender makes of loss")]
+                vec![watched::no_load(
+                    evidence,
+                    &say!("congestion-control-unknown-load"),
+                )]
             } else {
                 again
             },
@@ -71,17 +74,18 @@ fn run(evidence: &Evidence) -> Outcome {
         match trial(evidence, direction) {
             // A pair is two samples.
             Some(trial) if trial.samples.len() < 2 * FEWEST_PAIRS => {
-                outcome.not_known.push(format!(
-                    "{}: loss was seen, but only {} pairs with another congestion control were taken: at least {FEWEST_PAIRS} are needed",
-                    word(direction),
-                    trial.samples.len() / 2
+                outcome.not_known.push(say!(
+                    "congestion-control-unknown-pairs",
+                    direction = word(direction),
+                    pairs = trial.samples.len() / 2,
+                    needed = FEWEST_PAIRS
                 ));
             }
             Some(trial) if trial.gain.low > WORTH_IT => outcome.found.push(found(evidence, trial)),
             Some(_) => {}
-            None => outcome.not_known.push(format!(
-                "{}: loss was seen, but another congestion control was not tried",
-                word(direction)
+            None => outcome.not_known.push(say!(
+                "congestion-control-unknown-tried",
+                direction = word(direction)
             )),
         }
     }
@@ -100,10 +104,10 @@ fn sent_again(evidence: &Evidence, direction: Direction) -> Option<String> {
         });
     let share = again as f64 / sent.max(1) as f64;
     (share >= LOSSY).then(|| {
-        format!(
-            "{}: {:.1} % of what the tunnel's connections sent was sent again; why is not known without a load",
-            word(direction),
-            share * 100.0
+        say!(
+            "congestion-control-unknown-again",
+            direction = word(direction),
+            percent = share * 100.0
         )
     })
 }
@@ -208,11 +212,11 @@ fn found(evidence: &Evidence, trial: &CongestionTrial) -> Found {
     };
     let mut lines = vec![
         line(
-            format!(
-                "TCP goodput with {} and with {}, in turn, {}",
-                trial.current,
-                trial.tried,
-                word(direction)
+            say!(
+                "congestion-control-line-rates",
+                current = &trial.current,
+                tried = &trial.tried,
+                direction = word(direction)
             ),
             evidence.interface_at(end),
             median_of(&trial.current),
@@ -220,7 +224,7 @@ fn found(evidence: &Evidence, trial: &CongestionTrial) -> Found {
             "bit/s",
         ),
         line(
-            "gain: lower end and middle of its interval",
+            say!("congestion-control-line-gain"),
             evidence.interface_at(end),
             trial.gain.low,
             trial.gain.value,
@@ -229,7 +233,7 @@ fn found(evidence: &Evidence, trial: &CongestionTrial) -> Found {
     ];
     if let Some(share) = retransmitted_share(evidence, direction, &samples) {
         lines.push(line(
-            format!("segments sent again, {}", word(direction)),
+            say!("congestion-control-line-again", direction = word(direction)),
             evidence.interface_at(end),
             (),
             share,
@@ -244,12 +248,11 @@ fn found(evidence: &Evidence, trial: &CongestionTrial) -> Found {
         host: evidence.name(end).to_owned(),
         direction: Some(direction),
         evidence: lines,
-        because: format!(
-            "With {} instead of {} the same transfer is {} faster: the loss here is not congestion, but {} backs off from it.",
-            trial.tried,
-            trial.current,
-            percent(trial.gain.value),
-            trial.current
+        because: say!(
+            "congestion-control-because",
+            tried = &trial.tried,
+            current = &trial.current,
+            gain = percent(trial.gain.value)
         ),
         remedies: remedies(evidence, end, trial),
         refused: Vec::new(),
@@ -266,21 +269,24 @@ fn remedies(evidence: &Evidence, end: End, trial: &CongestionTrial) -> Vec<Remed
     };
     let available =
         sysctl(AVAILABLE).is_some_and(|list| list.split_whitespace().any(|name| name == tried));
-    let pacing = match facts.map(|facts| facts.host.kernel.as_str()) {
-        Some(kernel) if tried.starts_with("bbr") && before_4_20(kernel) => {
-            format!("; kernel {kernel} paces only with the fq queueing discipline: set it too")
-        }
-        _ => String::new(),
-    };
+    // What the messages know a kernel by that needs no queueing discipline for it.
+    let kernel = facts
+        .map(|facts| facts.host.kernel.as_str())
+        .filter(|kernel| tried.starts_with("bbr") && before_4_20(kernel))
+        .unwrap_or("paces");
     let mut remedies = Vec::new();
     if let Some(tunnel) = evidence.tunnel(end) {
         let setting = Setting::RouteCongestion {
             interface: tunnel.name.clone(),
         };
-        let (before, differ) = chosen_now(evidence, end, tunnel);
+        let (before, alike) = chosen_now(evidence, end, tunnel);
         let mut remedy = remedy_of(
             evidence,
-            format!("{tried} for what leaves by {}", evidence.interface_at(end)),
+            say!(
+                "congestion-control-remedy-route",
+                tried = tried,
+                place = evidence.interface_at(end)
+            ),
             vec![(
                 Change {
                     end,
@@ -290,7 +296,12 @@ fn remedies(evidence: &Evidence, end: End, trial: &CongestionTrial) -> Vec<Remed
                 before,
             )],
             Goal::Goodput,
-            format!("only connections this machine sends through the tunnel{pacing}{differ}"),
+            say!(
+                "congestion-control-risk-route",
+                kernel = kernel,
+                routes = if alike { "alike" } else { "differ" },
+                interface = shell_word(&tunnel.name)
+            ),
         );
         if !available {
             remedy.changes.clear();
@@ -312,19 +323,23 @@ fn remedies(evidence: &Evidence, end: End, trial: &CongestionTrial) -> Vec<Remed
             .collect()
     };
     remedies.push(Remedy {
-        title: format!("{tried} for every connection of {}", evidence.name(end)),
+        title: say!(
+            "congestion-control-remedy-default",
+            tried = tried,
+            host = evidence.name(end)
+        ),
         changes: Vec::new(),
         commands: shell(tried),
         goal: Goal::Goodput,
         persistence: default.persistence(&json!(tried)),
-        risk: format!("every other connection of the machine changes too{pacing}"),
+        risk: say!("congestion-control-risk-default", kernel = kernel),
         undo: shell(now).join("\n"),
     });
     remedies
 }
 
-/// The congestion control that the routes into a tunnel have now, for taking the change back; and a remark where they differ.
-fn chosen_now(evidence: &Evidence, end: End, tunnel: &Tunnel) -> (Value, String) {
+/// The congestion control that the routes into a tunnel have now, for taking the change back; and whether all have the same.
+fn chosen_now(evidence: &Evidence, end: End, tunnel: &Tunnel) -> (Value, bool) {
     let chosen: BTreeSet<Option<&str>> = evidence
         .facts(end)
         .into_iter()
@@ -333,15 +348,9 @@ fn chosen_now(evidence: &Evidence, end: End, tunnel: &Tunnel) -> (Value, String)
         .map(|route| route.congestion_control.as_deref())
         .collect();
     match chosen.first() {
-        Some(one) if chosen.len() == 1 => (json!(one), String::new()),
-        Some(_) => (
-            json!(null),
-            format!(
-                "; its routes have different ones now, which `ip route show dev {} table all` tells: note them for the way back",
-                shell_word(&tunnel.name)
-            ),
-        ),
-        None => (json!(null), String::new()),
+        Some(one) if chosen.len() == 1 => (json!(one), true),
+        Some(_) => (json!(null), false),
+        None => (json!(null), true),
     }
 }
 

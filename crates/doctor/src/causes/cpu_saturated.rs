@@ -87,9 +87,10 @@ pub(super) fn daemons(evidence: &Evidence, end: End) -> Vec<End> {
 /// Name of the machine; both names when they are one kernel.
 pub(super) fn machine_name(evidence: &Evidence, end: End) -> String {
     if evidence.one_kernel() && evidence.here_name != evidence.far_name {
-        format!(
-            "{} and {} (one machine)",
-            evidence.here_name, evidence.far_name
+        say!(
+            "cpu-saturated-one-machine",
+            here = &evidence.here_name,
+            far = &evidence.far_name
         )
     } else {
         evidence.name(end).to_owned()
@@ -104,18 +105,18 @@ pub(super) fn unknown(evidence: &Evidence) -> Vec<String> {
             .filter_map(|end| Some((end, cores::watched(evidence, end)?)))
             .max_by(|one, other| one.1.total_cmp(&other.1));
         return vec![match busiest {
-            Some((end, busy)) => format!(
-                "the cores of {} were {} busy while watched; whether that holds the tunnel back is not known without a load",
-                evidence.name(end),
-                percent(busy)
+            Some((end, busy)) => say!(
+                "cpu-saturated-unknown-watched",
+                host = evidence.name(end),
+                busy = percent(busy)
             ),
-            None => watched::no_load(evidence, "how busy the processors get"),
+            None => watched::no_load(evidence, &say!("cpu-saturated-unknown-load")),
         }];
     }
     let says_nothing =
         |direction| evidence.stalled(direction) || evidence.comparison(direction).is_none();
     if DIRECTIONS.into_iter().all(says_nothing) {
-        return vec!["the tunnel stalls, so its loads say nothing of the processors".to_owned()];
+        return vec![say!("cpu-saturated-unknown-stalled")];
     }
     machines(evidence)
         .into_iter()
@@ -124,12 +125,7 @@ pub(super) fn unknown(evidence: &Evidence) -> Vec<String> {
                 .into_iter()
                 .all(|direction| cores::of(evidence, *end, direction).is_none())
         })
-        .map(|end| {
-            format!(
-                "processor time of {} during the loads is not known",
-                evidence.name(end)
-            )
-        })
+        .map(|end| say!("cpu-saturated-unknown-time", host = evidence.name(end)))
         .collect()
 }
 
@@ -218,10 +214,7 @@ fn found(evidence: &Evidence, end: End, hits: &[(Direction, Cores)]) -> Option<F
     for (direction, cores) in hits {
         if let Some(mean) = cores::with_many_streams(evidence, end, *direction) {
             lines.push(line(
-                format!(
-                    "all cores with one connection and with many, {}",
-                    word(*direction)
-                ),
+                say!("cpu-saturated-line-many", direction = word(*direction)),
                 evidence.name(end),
                 cores.mean,
                 mean,
@@ -231,7 +224,11 @@ fn found(evidence: &Evidence, end: End, hits: &[(Direction, Cores)]) -> Option<F
     }
     for (process, used) in &processes {
         lines.push(line(
-            format!("processor time of {process}, {}", word(*first)),
+            say!(
+                "cpu-saturated-line-process",
+                process = process,
+                direction = word(*first)
+            ),
             evidence.name(end),
             (),
             *used,
@@ -246,14 +243,25 @@ fn found(evidence: &Evidence, end: End, hits: &[(Direction, Cores)]) -> Option<F
         .iter()
         .any(|direction| evidence.below(*direction, HEALTHY_RATIO) == Some(true));
     let count = cores.each.len();
-    let mostly = match processes.first() {
-        Some((process, used)) if *used > cores.mean * count as f64 / 2.0 => {
-            format!(", most of it {process}")
-        }
-        Some((process, used)) => {
-            format!(", the busiest process being {process} with {used:.1} of {count} cores")
-        }
-        None => String::new(),
+    let busy = percent(
+        cores::with_many_streams(evidence, end, *first)
+            .unwrap_or_default()
+            .max(cores.mean),
+    );
+    let because = match processes.first() {
+        Some((process, used)) if *used > cores.mean * count as f64 / 2.0 => say!(
+            "cpu-saturated-because-mostly",
+            busy = busy,
+            process = process
+        ),
+        Some((process, used)) => say!(
+            "cpu-saturated-because-busiest",
+            busy = busy,
+            process = process,
+            used = *used,
+            cores = count
+        ),
+        None => say!("cpu-saturated-because", busy = busy),
     };
     Some(Found {
         severity: severity(evidence, &directions, certain),
@@ -262,14 +270,7 @@ fn found(evidence: &Evidence, end: End, hits: &[(Direction, Cores)]) -> Option<F
         host: machine_name(evidence, end),
         direction: only(&directions),
         evidence: lines,
-        because: format!(
-            "All cores together are {} busy while the tunnel is loaded{mostly}: there is no processor left to carry more.",
-            percent(
-                cores::with_many_streams(evidence, end, *first)
-                    .unwrap_or_default()
-                    .max(cores.mean)
-            )
-        ),
+        because,
         remedies: [less_work(evidence, end)]
             .into_iter()
             .chain(
@@ -283,20 +284,14 @@ fn found(evidence: &Evidence, end: End, hits: &[(Direction, Cores)]) -> Option<F
 }
 
 fn less_work(evidence: &Evidence, end: End) -> Remedy {
-    let userspace = evidence.is_userspace(end);
-    let title = if userspace {
-        "Less work per byte: offloads on, fewer firewall rules, the kernel's WireGuard where the kernel has it; then hardware"
+    if evidence.is_userspace(end) {
+        by_hand(
+            say!("cpu-saturated-remedy-userspace"),
+            say!("cpu-saturated-risk-userspace"),
+        )
     } else {
-        "Less work per byte: offloads on, fewer firewall rules; then hardware"
-    };
-    by_hand(
-        title,
-        if userspace {
-            "changing the implementation interrupts the tunnel for some seconds"
-        } else {
-            ""
-        },
-    )
+        by_hand(say!("cpu-saturated-remedy"), "")
+    }
 }
 
 #[cfg(test)]

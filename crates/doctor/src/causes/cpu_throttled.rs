@@ -15,7 +15,7 @@ use crate::cards::sum;
 use crate::cores;
 use crate::finding::{Check, Found, Outcome, by_hand, command, line, percent, rates_lines};
 use crate::losses::{self, Period};
-use crate::view::{ENDS, only, or_watched, word};
+use crate::view::{ENDS, on, only, or_watched, word};
 use crate::{End, Evidence, EvidenceLine, Finding, Goal, Remedy, Severity};
 
 pub(super) const CODE: &str = "cpu-throttled";
@@ -68,14 +68,18 @@ fn brings(evidence: &Evidence, cause: &Finding, effect: &Finding) -> bool {
     let by_steal = cause
         .evidence
         .iter()
-        .any(|line| line.what.starts_with(STEAL))
+        .any(|line| crate::view::DIRECTIONS.map(steal).contains(&line.what))
         && busy_only_by_steal(evidence, effect);
     let certain = cause.severity >= Severity::Warning;
     let by_quota = || {
         cause
             .evidence
             .iter()
-            .filter(|line| line.what.starts_with(PERIODS))
+            .filter(|line| {
+                [None, Some(Direction::Upload), Some(Direction::Download)]
+                    .map(periods)
+                    .contains(&line.what)
+            })
             .any(|line| {
                 let number = |value: &wirespeed_settings::Value| value.as_f64().unwrap_or_default();
                 number(&line.after) >= MOST_PERIODS * number(&line.before).max(1.0)
@@ -84,10 +88,18 @@ fn brings(evidence: &Evidence, cause: &Finding, effect: &Finding) -> bool {
     certain && ((concerned && (by_steal || by_quota())) || starves(evidence, cause, effect))
 }
 
-const PERIODS: &str = "periods, and those in which its allowance was used up";
 /// Share of the periods from which it is the allowance alone that holds the daemon back.
 const MOST_PERIODS: f64 = 0.5;
-const STEAL: &str = "/proc/stat steal";
+
+/// What the lines of evidence are called that tell of time taken by the hypervisor …
+fn steal(direction: Direction) -> String {
+    say!("cpu-throttled-line-steal", direction = word(direction))
+}
+
+/// … and by the group's allowance.
+fn periods(direction: Option<Direction>) -> String {
+    say!("cpu-throttled-line-periods", when = or_watched(direction))
+}
 
 /// Without what the hypervisor took, would the cores have had room?
 fn busy_only_by_steal(evidence: &Evidence, effect: &Finding) -> bool {
@@ -137,23 +149,17 @@ fn stolen(evidence: &Evidence, end: End) -> Option<Found> {
     let hits: Vec<(Direction, f64, bool)> = crate::view::DIRECTIONS
         .into_iter()
         .filter_map(|direction| {
-            let steal = stolen_share(evidence, end, direction)?;
-            Some((direction, steal, slower(evidence, direction)?))
+            let share = stolen_share(evidence, end, direction)?;
+            Some((direction, share, slower(evidence, direction)?))
         })
         .collect();
-    let (_, steal, _) = hits.first()?;
+    let (_, share, _) = hits.first()?;
     let directions: Vec<Direction> = hits.iter().map(|(direction, ..)| *direction).collect();
     let certain = hits.iter().any(|(.., certain)| *certain);
     let mut lines: Vec<EvidenceLine> = hits
         .iter()
-        .map(|(direction, steal, _)| {
-            line(
-                format!("{STEAL}, mean of all cores, {}", word(*direction)),
-                evidence.name(end),
-                (),
-                *steal,
-                "share",
-            )
+        .map(|(direction, share, _)| {
+            line(steal(*direction), evidence.name(end), (), *share, "share")
         })
         .collect();
     let hypervisor = evidence
@@ -162,7 +168,7 @@ fn stolen(evidence: &Evidence, end: End) -> Option<Found> {
         .and_then(Option::as_ref);
     if let Some(hypervisor) = hypervisor {
         lines.push(line(
-            "hypervisor",
+            say!("cpu-throttled-line-hypervisor"),
             evidence.name(end),
             (),
             hypervisor.clone(),
@@ -173,17 +179,14 @@ fn stolen(evidence: &Evidence, end: End) -> Option<Found> {
     Some(Found {
         severity: severity(evidence, &directions, certain),
         confidence: if certain { 0.85 } else { 0.6 },
-        effect: *steal,
+        effect: *share,
         host: machine_name(evidence, end),
         direction: only(&directions),
         evidence: lines,
-        because: format!(
-            "The hypervisor gave {} of this machine's processor time to others while the tunnel was loaded.",
-            percent(*steal)
-        ),
+        because: say!("cpu-throttled-because-steal", share = percent(*share)),
         remedies: vec![by_hand(
-            "An instance with more or with its own cores; on a host of one's own, fewer guests per core; where the instance lives on credits, one that does not",
-            "cost",
+            say!("cpu-throttled-remedy-steal"),
+            say!("cpu-throttled-risk-steal"),
         )],
         refused: Vec::new(),
     })
@@ -227,8 +230,7 @@ fn quota_of(evidence: &Evidence, end: End, period: &Period<'_>) -> Option<UsedUp
 }
 
 fn of_group(evidence: &Evidence, end: End) -> Option<Found> {
-    let periods = losses::periods(evidence, end);
-    let hits: Vec<(Option<Direction>, UsedUp, bool)> = periods
+    let hits: Vec<(Option<Direction>, UsedUp, bool)> = losses::periods(evidence, end)
         .iter()
         .filter_map(|period| {
             let certain = match period.direction {
@@ -246,25 +248,24 @@ fn of_group(evidence: &Evidence, end: End) -> Option<Found> {
     let certain = hits.iter().any(|(.., certain)| *certain);
     let mut lines = Vec::new();
     for (direction, used_up, _) in &hits {
-        let when = or_watched(*direction);
         lines.push(line(
-            format!("{PERIODS} (cpu.stat nr_throttled), {when}"),
-            format!("{} on {}", used_up.group, evidence.name(end)),
+            periods(*direction),
+            on(&used_up.group, evidence.name(end)),
             used_up.periods,
             used_up.throttled,
             "",
         ));
         lines.push(line(
-            format!("time its threads waited for the next period, {when}"),
-            format!("{} on {}", used_up.group, evidence.name(end)),
+            say!("cpu-throttled-line-waited", when = or_watched(*direction)),
+            on(&used_up.group, evidence.name(end)),
             (),
             used_up.seconds,
             "s",
         ));
     }
     lines.push(line(
-        "allowance (cpu.max)",
-        format!("{} on {}", first.group, evidence.name(end)),
+        say!("cpu-throttled-line-allowance"),
+        on(&first.group, evidence.name(end)),
         (),
         first.cores,
         "cores",
@@ -277,9 +278,12 @@ fn of_group(evidence: &Evidence, end: End) -> Option<Found> {
         host: evidence.name(end).to_owned(),
         direction: only(&directions),
         evidence: lines,
-        because: format!(
-            "The tunnel's daemon may use {:.2} cores ({}), and in {} of {} periods it had used them up and waited.",
-            first.cores, first.group, first.throttled, first.periods
+        because: say!(
+            "cpu-throttled-because-group",
+            cores = first.cores,
+            group = &first.group,
+            throttled = first.throttled,
+            periods = first.periods
         ),
         remedies: vec![larger_allowance(evidence, end, first)],
         refused: Vec::new(),
@@ -308,24 +312,22 @@ fn larger_allowance(evidence: &Evidence, end: End, used_up: &UsedUp) -> Remedy {
                         used_up.cores * 100.0
                     ),
                 ),
-                format!("remove CPUQuota= from the unit: systemctl edit {unit}"),
+                say!("cpu-throttled-persistence-unit", unit = unit),
             )
         }
         None => (
             Vec::new(),
             String::new(),
-            "where the container or the group is made (docker --cpus, resources.limits.cpu of a pod, cpu.max)"
-                .to_owned(),
+            say!("cpu-throttled-persistence-container"),
         ),
     };
     Remedy {
-        title: "A larger processor allowance for the tunnel's daemon, or none".to_owned(),
+        title: say!("cpu-throttled-remedy-group"),
         changes: Vec::new(),
         commands,
         goal: Goal::Goodput,
         persistence,
-        risk: "somebody may have limited it on purpose: other work on the machine gets less"
-            .to_owned(),
+        risk: say!("cpu-throttled-risk-group"),
         undo,
     }
 }
@@ -364,10 +366,7 @@ fn hot(evidence: &Evidence, end: End) -> Option<Found> {
         .iter()
         .map(|(direction, events, _)| {
             line(
-                format!(
-                    "thermal_throttle core and package events, {}",
-                    word(*direction)
-                ),
+                say!("cpu-throttled-line-heat", direction = word(*direction)),
                 evidence.name(end),
                 (),
                 *events,
@@ -384,12 +383,10 @@ fn hot(evidence: &Evidence, end: End) -> Option<Found> {
         host: machine_name(evidence, end),
         direction: only(&directions),
         evidence: lines,
-        because: format!(
-            "The processor slowed down for its heat {events} times while the tunnel was loaded and a core had nothing to spare."
-        ),
+        because: say!("cpu-throttled-because-heat", events = *events),
         remedies: vec![by_hand(
-            "Cooling: fans, dust, the room; or fewer cores in boost",
-            "an outage while it is opened",
+            say!("cpu-throttled-remedy-heat"),
+            say!("cpu-throttled-risk-heat"),
         )],
         refused: Vec::new(),
     })

@@ -70,20 +70,35 @@ fn found(evidence: &Evidence, end: End, directions: &[Direction]) -> Option<Foun
     if directions.is_empty() {
         return None;
     }
-    let model = facts.cpu.model.value().map_or("unknown", String::as_str);
+    let model = match facts.cpu.model.value() {
+        Some(model) => model.clone(),
+        None => say!("crypto-slow-unknown-model"),
+    };
     let generic = GENERIC.iter().any(|name| model.contains(name));
     let certain = directions
         .iter()
         .any(|direction| evidence.below(*direction, cpu_saturated::HEALTHY_RATIO) == Some(true));
     let place = cpu_saturated::machine_name(evidence, end);
     let mut lines = vec![
-        line("hypervisor", &place, (), hypervisor.clone(), ""),
-        line("model of the processor", &place, (), model, ""),
         line(
-            format!("flag {wanted} in /proc/cpuinfo"),
+            say!("crypto-slow-line-hypervisor"),
             &place,
-            "present on the hosts of today",
-            "absent",
+            (),
+            hypervisor.clone(),
+            "",
+        ),
+        line(
+            say!("crypto-slow-line-model"),
+            &place,
+            (),
+            model.clone(),
+            "",
+        ),
+        line(
+            say!("crypto-slow-line-flag", flag = wanted),
+            &place,
+            say!("crypto-slow-present"),
+            say!("crypto-slow-absent"),
             "",
         ),
     ];
@@ -100,17 +115,21 @@ fn found(evidence: &Evidence, end: End, directions: &[Direction]) -> Option<Foun
         host: place.clone(),
         direction: only(directions),
         evidence: lines,
-        because: format!(
-            "{place} is a virtual machine ({hypervisor}) whose processor ({model}) lacks {wanted}, so encrypting takes two to four times as long, and the processor holds the tunnel back."
+        because: say!(
+            "crypto-slow-because",
+            place = place,
+            hypervisor = hypervisor,
+            model = model,
+            flag = wanted
         ),
         remedies: vec![Remedy {
-            title: "The host's own model of processor for this machine".to_owned(),
+            title: say!("crypto-slow-remedy"),
             changes: Vec::new(),
             commands: Vec::new(),
             goal: Goal::Goodput,
-            persistence: "on the host: libvirt `<cpu mode='host-passthrough'/>`, Proxmox `qm set ID --cpu host`, QEMU `-cpu host`; then stop and start the machine".to_owned(),
-            risk: "live migration only between hosts of the same model; libvirt's `host-model` or Proxmox's `x86-64-v3` are the middle way".to_owned(),
-            undo: "the old model, and stop and start the machine".to_owned(),
+            persistence: say!("crypto-slow-persistence"),
+            risk: say!("crypto-slow-risk"),
+            undo: say!("crypto-slow-undo"),
         }],
         refused: Vec::new(),
     })

@@ -17,7 +17,7 @@ use crate::cards::{self, Card, core_numbers, list, sum};
 use crate::cores;
 use crate::finding::{Check, Found, Outcome, line, percent, rates_line, remedy_of};
 use crate::losses::{self, Period};
-use crate::view::{ENDS, median, moved, or_watched, word};
+use crate::view::{ENDS, median, moved, on, or_watched, word};
 use crate::{Change, End, Evidence, EvidenceLine, Finding, Goal, Refusal, Remedy, Severity};
 
 pub(super) const CODE: &str = "irq-placement";
@@ -104,12 +104,13 @@ fn crowded(evidence: &Evidence, end: End, card: &Card<'_>) -> Option<Found> {
                 host: evidence.name(end).to_owned(),
                 direction: Some(direction),
                 evidence: lines,
-                because: format!(
-                    "{} of the interrupts of {}, from {} queues, go to core {number}, which is {} busy while the others have room.",
-                    percent(share),
-                    card.name,
-                    queues.count,
-                    percent(cores.busiest)
+                because: say!(
+                    "irq-placement-because-crowded",
+                    share = percent(share),
+                    card = card.name,
+                    queues = queues.count,
+                    core = number,
+                    busy = percent(cores.busiest)
                 ),
                 remedies: spread(evidence, end, card, &queues.interrupts)
                     .into_iter()
@@ -230,28 +231,42 @@ fn wandering(evidence: &Evidence, end: End, card: &Card<'_>) -> Option<Found> {
         let (slow, fast) = (&loads[&slow], &loads[&fast]);
         let certain = slow.len() >= ENOUGH && fast.len() >= ENOUGH;
         let mut lines = vec![line(
-            format!(
-                "TCP goodput through the tunnel, {}, with the interrupts on core {slow_core} ({} samples) and on core {fast_core} ({} samples)",
-                word(direction),
-                slow.len(),
-                fast.len()
+            say!(
+                "irq-placement-line-rates",
+                direction = word(direction),
+                slow = slow_core,
+                slower = slow.len(),
+                fast = fast_core,
+                faster = fast.len()
             ),
-            format!("{} on {}", card.name, evidence.name(end)),
+            on(card.name, evidence.name(end)),
             slow_rate,
             fast_rate,
             "bit/s",
         )];
-        lines.push(line("irqbalance runs", evidence.name(end), (), true, ""));
+        lines.push(line(
+            say!("irq-placement-line-irqbalance"),
+            evidence.name(end),
+            (),
+            true,
+            "",
+        ));
         Some(Found {
-            severity: if certain { Severity::Warning } else { Severity::Info },
+            severity: if certain {
+                Severity::Warning
+            } else {
+                Severity::Info
+            },
             confidence: if certain { 0.6 } else { 0.4 },
             effect: (1.0 - slow_rate / fast_rate).clamp(0.0, 1.0),
             host: evidence.name(end).to_owned(),
             direction: Some(direction),
             evidence: lines,
-            because: format!(
-                "irqbalance moved the interrupts of {} between the samples, and the tunnel was slower in every one with them on core {slow_core} than in any with them on core {fast_core}.",
-                card.name
+            because: say!(
+                "irq-placement-because-wandering",
+                card = card.name,
+                slow = slow_core,
+                fast = fast_core
             ),
             remedies: pin(evidence, end, card, fast_core).into_iter().collect(),
             refused: vec![whatever_irqbalance_does(evidence, end)],
@@ -294,11 +309,15 @@ fn lines(evidence: &Evidence, end: End, card: &Card<'_>, period: &Period<'_>) ->
                 .name
                 .clone();
             Some(line(
-                format!(
-                    "interrupt {number} ({name}), {when}: all, and those on core {core} ({})",
-                    percent(share)
+                say!(
+                    "irq-placement-line-interrupt",
+                    number = number.to_string(),
+                    name = name,
+                    when = &when,
+                    core = core,
+                    share = percent(share)
                 ),
-                format!("{} on {}", card.name, evidence.name(end)),
+                on(card.name, evidence.name(end)),
                 sum(counts.iter().copied()),
                 counts.iter().copied().max().unwrap_or_default(),
                 "interrupts",
@@ -340,16 +359,13 @@ pub(super) fn moving(
         title,
         changes,
         Goal::Goodput,
-        "other interrupts and programs of those cores; irqbalance moves them again unless it is told not to".to_owned(),
+        say!("irq-placement-risk"),
     );
     let bans: Vec<String> = wanted
         .iter()
         .map(|(number, _)| format!("--banirq={number}"))
         .collect();
-    remedy.persistence = format!(
-        "the same lines at each start, where the numbers are looked up by their names in /proc/interrupts (they change); where irqbalance runs, `IRQBALANCE_ARGS=\"{}\"` in /etc/default/irqbalance",
-        bans.join(" ")
-    );
+    remedy.persistence = say!("irq-placement-persistence", bans = bans.join(" "));
     Some(remedy)
 }
 
@@ -378,7 +394,7 @@ fn spread(evidence: &Evidence, end: End, card: &Card<'_>, queues: &[Vec<u32>]) -
         evidence,
         end,
         card,
-        format!("A core of its own for each queue of {}", card.name),
+        say!("irq-placement-remedy-spread", card = card.name),
         &wanted,
     )
 }
@@ -399,18 +415,15 @@ fn pin(evidence: &Evidence, end: End, card: &Card<'_>, core: u32) -> Option<Reme
         evidence,
         end,
         card,
-        format!("The interrupts of {} on core {core} for good", card.name),
+        say!("irq-placement-remedy-pin", card = card.name, core = core),
         &wanted,
     )
 }
 
 fn whatever_irqbalance_does(evidence: &Evidence, end: End) -> Refusal {
     Refusal {
-        remedy: format!(
-            "irqbalance on or off as a rule on {}",
-            evidence.name(end)
-        ),
-        why: "it was measured both faster and slower with WireGuard, depending on the firewall and the machine: try it, measure, keep what is faster".to_owned(),
+        remedy: say!("irq-placement-refused", host = evidence.name(end)),
+        why: say!("irq-placement-refused-why"),
     }
 }
 

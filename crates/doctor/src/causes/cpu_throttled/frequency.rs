@@ -4,6 +4,7 @@ use serde_json::json;
 use wirespeed_facts::Facts;
 use wirespeed_measure::Direction;
 use wirespeed_settings::Setting;
+use wirespeed_words::say;
 
 use super::super::cpu_saturated::{HEALTHY_RATIO, machine_name};
 use crate::cores;
@@ -59,14 +60,14 @@ pub(super) fn kept_down(evidence: &Evidence, end: End) -> Option<Found> {
     lines.extend(frequency_line(evidence, end));
     lines.extend(rates_lines(evidence, &directions));
     let because = match (governor, capped) {
-        (_, Some((allowed, maximum))) => format!(
-            "The cores are full, and may run at {:.1} GHz of the {:.1} GHz the processor has.",
-            allowed as f64 / 1e9,
-            maximum as f64 / 1e9
+        (_, Some((allowed, maximum))) => say!(
+            "cpu-throttled-because-capped",
+            allowed = allowed as f64 / 1e9,
+            maximum = maximum as f64 / 1e9
         ),
-        (governor, None) => format!(
-            "The cores are full, and the governor {} may keep their frequency down.",
-            governor.unwrap_or_default()
+        (governor, None) => say!(
+            "cpu-throttled-because-governor",
+            governor = governor.unwrap_or_default()
         ),
     };
     Some(Found {
@@ -106,7 +107,7 @@ fn capped(facts: &Facts) -> Option<(u64, u64)> {
 pub(super) fn frequency_line(evidence: &Evidence, end: End) -> Option<EvidenceLine> {
     let frequencies = evidence.facts(end)?.hardware.frequencies.value()?;
     Some(line(
-        "highest frequency: the processor's own, and allowed (scaling_max_freq)",
+        say!("cpu-throttled-line-frequency"),
         evidence.name(end),
         frequencies.maximum?,
         frequencies.allowed?,
@@ -122,17 +123,17 @@ fn faster_governor(evidence: &Evidence, end: End, now: &str) -> Remedy {
     };
     remedy_of(
         evidence,
-        format!("The governor {FAST} in place of {now}"),
+        say!("cpu-throttled-remedy-governor", governor = FAST, now = now),
         vec![(change, json!(now))],
         Goal::Goodput,
-        "power and heat".to_owned(),
+        say!("cpu-throttled-risk-frequency"),
     )
 }
 
 fn uncapped(evidence: &Evidence, end: End, maximum: u64) -> Remedy {
     let files = "/sys/devices/system/cpu/cpufreq/policy*/scaling_max_freq";
     Remedy {
-        title: "Allow the processor its own highest frequency".to_owned(),
+        title: say!("cpu-throttled-remedy-uncapped"),
         changes: Vec::new(),
         commands: vec![command(
             evidence,
@@ -140,8 +141,8 @@ fn uncapped(evidence: &Evidence, end: End, maximum: u64) -> Remedy {
             format!("echo {} | tee {files}", maximum / 1000),
         )],
         goal: Goal::Goodput,
-        persistence: "where it is set now: tuned, tlp, cpupower, the firmware".to_owned(),
-        risk: "power and heat".to_owned(),
+        persistence: say!("cpu-throttled-persistence-uncapped"),
+        risk: say!("cpu-throttled-risk-frequency"),
         undo: command(
             evidence,
             end,

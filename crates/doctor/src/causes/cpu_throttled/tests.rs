@@ -1,5 +1,6 @@
 use wirespeed_facts::{CoreTime, Frequencies, Known, Quota, Throttling};
 use wirespeed_measure::{Direction, Via};
+use wirespeed_words::{Language, within};
 
 use super::CODE;
 use crate::testing::{
@@ -118,6 +119,22 @@ fn cores_that_others_keep_busy_do_not_hold_back_a_daemon_without_allowance() {
         codes(&judge(&evidence)).len()
     };
     assert_eq!((codes_with(9), codes_with(10)), (2, 1));
+}
+
+#[test]
+fn what_it_brings_about_is_the_same_in_any_language() {
+    let by_quota = || {
+        let mut evidence = with_quota(slow(), 15);
+        each_sample(&mut evidence, Direction::Upload, Via::Tunnel, |sample| {
+            at(sample, End::Far).cores = vec![core(0.99); 4];
+        });
+        codes(&judge(&evidence)).len()
+    };
+    let by_steal = || codes(&judge(&with_cores(slow(), stolen(0.4, 0.55)))).len();
+    for language in Language::ALL {
+        assert_eq!(within(language, by_quota), 1, "{language:?}");
+        assert_eq!(within(language, by_steal), 1, "{language:?}");
+    }
 }
 
 #[test]

@@ -1,1 +1,20 @@
 backlog-overflow-title = A core's receive backlog overflows
+backlog-overflow-because = { $dropped } packets, beside { $passed } that came through, found the receive backlog of their core full and were dropped.
+backlog-overflow-because-length = { $dropped } packets, beside { $passed } that came through, found the receive backlog of their core full and were dropped (it holds { $length }).
+backlog-overflow-because-elsewhere = { $dropped } packets found the receive backlog of a core of this kernel full and were dropped, none of them at a link of this network namespace; in each of { $loads } loads about as many segments had to be sent again.
+backlog-overflow-line-elsewhere = /proc/net/softnet_stat, { $direction }: dropped by all cores (column 2), and segments sent again through the tunnel
+backlog-overflow-line-core = /proc/net/softnet_stat, { $when }: processed, and dropped (column 2)
+backlog-overflow-line-where = { $host }, core { $core }
+backlog-overflow-line-link = rx_packets and rx_dropped, { $when }
+backlog-overflow-remedy-longer = A receive backlog of { $packets } packets per core, for the whole host
+backlog-overflow-risk-longer = every link of the host: up to { $packets } packets more wait, which is { $milliseconds } ms of full ones at 1 Gbit/s
+backlog-overflow-remedy-twice = Twice the receive backlog, on the host itself (its own network namespace)
+backlog-overflow-persistence-twice = `{ $sysctl } = TWICE-THAT` in /etc/sysctl.d/90-wirespeed.conf
+backlog-overflow-risk-twice = every link of the host: more packets wait, 1000 full ones for 12 ms at 1 Gbit/s; not beyond { $most }
+backlog-overflow-remedy-cores = Let receive packet steering of { $interface } use all { $all } cores, not { $now }
+backlog-overflow-persistence-cores = the same line where it is set now (a PostUp line, a udev rule)
+backlog-overflow-risk-cores = a hand-over to another core for each packet: measure before and after
+backlog-overflow-refused-buffers = larger socket buffers (net.core.rmem_max, rmem_default) on { $host }
+backlog-overflow-refused-why-buffers = these packets were dropped before any socket was looked up (enqueue_to_backlog, net/core/dev.c)
+backlog-overflow-refused-longer = a still longer backlog on { $host }
+backlog-overflow-refused-why-longer = it holds { $packets } packets already: the core is too slow for them, and they would only wait longer

@@ -1,1 +1,25 @@
 cpu-throttled-title = The processor is held back
+cpu-throttled-because-steal = The hypervisor gave { $share } of this machine's processor time to others while the tunnel was loaded.
+cpu-throttled-line-steal = /proc/stat steal, mean of all cores, { $direction }
+cpu-throttled-line-hypervisor = hypervisor
+cpu-throttled-remedy-steal = An instance with more or with its own cores; on a host of one's own, fewer guests per core; where the instance lives on credits, one that does not
+cpu-throttled-risk-steal = cost
+cpu-throttled-because-group = The tunnel's daemon may use { NUMBER($cores, minimumFractionDigits: 2, maximumFractionDigits: 2) } cores ({ $group }), and in { $throttled } of { $periods } periods it had used them up and waited.
+cpu-throttled-line-periods = periods, and those in which its allowance was used up (cpu.stat nr_throttled), { $when }
+cpu-throttled-line-waited = time its threads waited for the next period, { $when }
+cpu-throttled-line-allowance = allowance (cpu.max)
+cpu-throttled-remedy-group = A larger processor allowance for the tunnel's daemon, or none
+cpu-throttled-risk-group = somebody may have limited it on purpose: other work on the machine gets less
+cpu-throttled-persistence-unit = remove CPUQuota= from the unit: systemctl edit { $unit }
+cpu-throttled-persistence-container = where the container or the group is made (docker --cpus, resources.limits.cpu of a pod, cpu.max)
+cpu-throttled-because-heat = The processor slowed down for its heat { $events } times while the tunnel was loaded and a core had nothing to spare.
+cpu-throttled-line-heat = thermal_throttle core and package events, { $direction }
+cpu-throttled-remedy-heat = Cooling: fans, dust, the room; or fewer cores in boost
+cpu-throttled-risk-heat = an outage while it is opened
+cpu-throttled-because-capped = The cores are full, and may run at { NUMBER($allowed, minimumFractionDigits: 1, maximumFractionDigits: 1) } GHz of the { NUMBER($maximum, minimumFractionDigits: 1, maximumFractionDigits: 1) } GHz the processor has.
+cpu-throttled-because-governor = The cores are full, and the governor { $governor } may keep their frequency down.
+cpu-throttled-line-frequency = highest frequency: the processor's own, and allowed (scaling_max_freq)
+cpu-throttled-remedy-governor = The governor { $governor } in place of { $now }
+cpu-throttled-remedy-uncapped = Allow the processor its own highest frequency
+cpu-throttled-persistence-uncapped = where it is set now: tuned, tlp, cpupower, the firmware
+cpu-throttled-risk-frequency = power and heat

@@ -1,1 +1,20 @@
 backlog-overflow-title = La file de réception (backlog) d’un cœur déborde
+backlog-overflow-because = { $dropped } paquets, à côté de { $passed } qui sont passés, ont trouvé pleine la file de réception (backlog) de leur cœur et ont été jetés.
+backlog-overflow-because-length = { $dropped } paquets, à côté de { $passed } qui sont passés, ont trouvé pleine la file de réception (backlog) de leur cœur et ont été jetés (elle en contient { $length }).
+backlog-overflow-because-elsewhere = { $dropped } paquets ont trouvé pleine la file de réception (backlog) d’un cœur de ce noyau et ont été jetés, aucun d’eux sur une interface de cet espace de noms réseau ; dans chacune des { $loads } charges, à peu près autant de segments ont dû être retransmis.
+backlog-overflow-line-elsewhere = /proc/net/softnet_stat, { $direction } : jetés par tous les cœurs (colonne 2), et segments retransmis dans le tunnel
+backlog-overflow-line-core = /proc/net/softnet_stat, { $when } : traités, et jetés (colonne 2)
+backlog-overflow-line-where = { $host }, cœur { $core }
+backlog-overflow-line-link = rx_packets et rx_dropped, { $when }
+backlog-overflow-remedy-longer = Une file de réception (backlog) de { $packets } paquets par cœur, pour l’hôte entier
+backlog-overflow-risk-longer = toutes les interfaces de l’hôte : jusqu’à { $packets } paquets de plus attendent, soit { $milliseconds } ms de paquets pleins à 1 Gbit/s
+backlog-overflow-remedy-twice = Deux fois la file de réception (backlog), sur l’hôte lui-même (dans son propre espace de noms réseau)
+backlog-overflow-persistence-twice = `{ $sysctl } = TWICE-THAT` dans /etc/sysctl.d/90-wirespeed.conf
+backlog-overflow-risk-twice = toutes les interfaces de l’hôte : plus de paquets attendent, 1000 paquets pleins pendant 12 ms à 1 Gbit/s ; pas au-delà de { $most }
+backlog-overflow-remedy-cores = Laisser la répartition des paquets reçus (RPS) de { $interface } prendre les { $all } cœurs, et non { $now }
+backlog-overflow-persistence-cores = la même ligne là où elle est réglée à présent (une ligne PostUp, une règle udev)
+backlog-overflow-risk-cores = une remise à un autre cœur pour chaque paquet : mesurer avant et après
+backlog-overflow-refused-buffers = de plus grands tampons de socket (net.core.rmem_max, rmem_default) sur { $host }
+backlog-overflow-refused-why-buffers = ces paquets ont été jetés avant que le moindre socket soit cherché (enqueue_to_backlog, net/core/dev.c)
+backlog-overflow-refused-longer = une file (backlog) encore plus longue sur { $host }
+backlog-overflow-refused-why-longer = elle contient déjà { $packets } paquets : le cœur est trop lent pour eux, et ils ne feraient qu’attendre plus longtemps
