@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use wirespeed_facts::CoreTime;
 use wirespeed_measure::{Direction, Sample, Via};
+use wirespeed_words::say;
 
 use crate::finding::line;
 use crate::view::{FEWEST_SAMPLES, median, moved, word};
@@ -128,11 +129,12 @@ impl Cores {
             .enumerate()
             .map(|(core, (busy, softirq))| {
                 line(
-                    format!(
-                        "/proc/stat during the tunnel's loads, {}: softirq and all busy time",
-                        word(direction)
+                    say!("doctor-line-core", direction = word(direction)),
+                    say!(
+                        "doctor-core-of",
+                        host = evidence.name(end),
+                        core = core.to_string()
                     ),
-                    format!("{}, core {core}", evidence.name(end)),
                     *softirq,
                     *busy,
                     "share",
@@ -141,7 +143,7 @@ impl Cores {
             .collect();
         if self.steal >= 0.02 {
             lines.push(line(
-                "/proc/stat steal",
+                say!("doctor-line-steal"),
                 evidence.name(end),
                 (),
                 self.steal,
@@ -198,12 +200,11 @@ pub(crate) fn mask(cores: &[u32]) -> String {
 
 /// What is part of the measurement is named as such, not mistaken for the tunnel.
 fn describe(program: &str, pid: &str) -> String {
-    let role = match program {
-        "iperf3" => ", the load generator",
-        "wirespeed" => ", wirespeed itself",
-        _ => "",
-    };
-    format!("{program} (pid {pid}{role})")
+    match program {
+        "iperf3" => say!("doctor-process-load", program = program, pid = pid),
+        "wirespeed" => say!("doctor-process-own", program = program, pid = pid),
+        _ => say!("doctor-process", program = program, pid = pid),
+    }
 }
 
 fn softirq_share(core: &CoreTime) -> f64 {

@@ -7,6 +7,7 @@ use wirespeed_facts::{
 };
 use wirespeed_measure::{Direction, Via};
 use wirespeed_settings::shell_word;
+use wirespeed_words::say;
 
 use crate::finding::{command, line};
 use crate::view::{moved, receiver, sender, word};
@@ -62,7 +63,12 @@ pub(crate) fn drop_lines(evidence: &Evidence, end: End, direction: Direction) ->
         .into_iter()
         .map(|(reason, count)| {
             line(
-                format!("dropped by {PROGRAM}, {}: {reason}", word(direction)),
+                say!(
+                    "device-line-dropped",
+                    program = PROGRAM,
+                    direction = word(direction),
+                    reason = reason
+                ),
                 evidence.interface_at(end),
                 0,
                 count,
@@ -118,7 +124,7 @@ pub(crate) fn work_lines(evidence: &Evidence, end: End, direction: Direction) ->
         .worker_count
         .map_or_else(|| "?".to_owned(), |count| count.to_string());
     let mut lines = vec![line(
-        format!("engine and workers of {PROGRAM}"),
+        say!("device-line-engine", program = PROGRAM),
         &place,
         (),
         format!("{}, {workers}", statistics.engine),
@@ -126,9 +132,10 @@ pub(crate) fn work_lines(evidence: &Evidence, end: End, direction: Direction) ->
     )];
     if let Some((worker, used)) = busiest_worker(evidence, end, direction) {
         lines.push(line(
-            format!(
-                "processor time of its busiest worker ({worker}), {}",
-                word(direction)
+            say!(
+                "device-line-worker",
+                worker = worker,
+                direction = word(direction)
             ),
             &place,
             (),
@@ -140,7 +147,11 @@ pub(crate) fn work_lines(evidence: &Evidence, end: End, direction: Direction) ->
     for offload in &statistics.offloads {
         if let Some(without) = statistics.without(&offload.offload) {
             lines.push(line(
-                format!("offload {} of {PROGRAM}", without.offload),
+                say!(
+                    "device-line-offload",
+                    offload = &without.offload,
+                    program = PROGRAM
+                ),
                 &place,
                 (),
                 match &without.reason {
@@ -168,15 +179,22 @@ fn batch_line(evidence: &Evidence, end: End, direction: Direction) -> Option<Evi
             sum.system_calls = sum.system_calls.saturating_add(flow.system_calls);
         }
     }
-    let what = match end {
-        end if end == receiver(direction) => "received",
-        _ => "sent",
+    let (program, direction_word) = (PROGRAM, word(direction));
+    let what = if end == receiver(direction) {
+        say!(
+            "device-line-received",
+            program = program,
+            direction = direction_word
+        )
+    } else {
+        say!(
+            "device-line-sent",
+            program = program,
+            direction = direction_word
+        )
     };
     Some(line(
-        format!(
-            "packets {what} per system call of {PROGRAM}, {}",
-            word(direction)
-        ),
+        what,
         evidence.interface_at(end),
         (),
         sum.batch()?,
@@ -205,16 +223,23 @@ pub(crate) fn in_its_place(evidence: &Evidence, end: End) -> Option<Remedy> {
         command(evidence, end, format!("{choice}wg-quick up {interface}"))
     };
     Some(Remedy {
-        title: format!("Last resort: {PROGRAM} instead of {program}, which takes less processor time per byte"),
+        title: say!("device-remedy-replace", device = PROGRAM, program = program),
         changes: Vec::new(),
         commands: vec![down.clone(), up_with(PROGRAM)],
         goal: Goal::Goodput,
-        persistence: format!(
-            "`Environment={CHOICE}={PROGRAM}` under [Service] in `systemctl edit wg-quick@{interface}`"
-        ),
-        risk: "the tunnel is down for some seconds; all connections that leave by it wait or break; wg-quick prefers the kernel's WireGuard where there is one".to_owned(),
+        persistence: kept(&format!("{CHOICE}={PROGRAM}"), &interface),
+        risk: say!("device-risk-replace"),
         undo: [down, up_with(program)].join("\n"),
     })
+}
+
+/// Where a variable of wg-quick's daemon is kept.
+fn kept(variables: &str, interface: &str) -> String {
+    say!(
+        "device-persistence",
+        variables = variables,
+        interface = interface
+    )
 }
 
 /// A worker per core for wirespeed-device where one is at the end of its core. None where that is so already.
@@ -236,17 +261,22 @@ pub(crate) fn more_workers(evidence: &Evidence, end: End, direction: Direction) 
         )
     };
     Some(Remedy {
-        title: format!("A worker of {PROGRAM} per core, each with a UDP port of its own (--workers {cores} --spread)"),
+        title: say!(
+            "device-remedy-workers",
+            program = PROGRAM,
+            cores = cores.to_string()
+        ),
         changes: Vec::new(),
         commands: vec![
             down.clone(),
             up(&format!("WIRESPEED_WORKERS={cores} WIRESPEED_SPREAD=1 ")),
         ],
         goal: Goal::Goodput,
-        persistence: format!(
-            "`Environment=WIRESPEED_WORKERS={cores} WIRESPEED_SPREAD=1` under [Service] in `systemctl edit wg-quick@{interface}`"
+        persistence: kept(
+            &format!("WIRESPEED_WORKERS={cores} WIRESPEED_SPREAD=1"),
+            &interface,
         ),
-        risk: "spreads only towards peers that run wirespeed-device with --spread too, and needs a road that lets more than one port through; one connection stays on one core".to_owned(),
+        risk: say!("device-risk-workers"),
         undo: [down, up("")].join("\n"),
     })
 }

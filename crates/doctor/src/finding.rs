@@ -1,6 +1,7 @@
 //! What a check hands back, and short ways to say it.
 
 use wirespeed_measure::{Direction, NotMeasured};
+use wirespeed_words::{say, units};
 
 use crate::probe::Probe;
 use crate::{Change, End, Evidence, EvidenceLine, Finding, Goal, Refusal, Remedy, Severity};
@@ -126,19 +127,15 @@ pub(crate) fn line(
 /// Bare against tunnel as a line of evidence, where both were measured.
 pub(crate) fn rates_line(evidence: &Evidence, direction: Direction) -> Option<EvidenceLine> {
     let comparison = evidence.comparison(direction)?;
-    let what = format!(
-        "TCP goodput, {}, {}",
-        crate::view::word(direction),
-        if comparison.bare.is_some() {
-            "bare and tunnel"
-        } else {
-            "tunnel only"
-        },
-    );
-    let path = format!(
-        "{} to {}",
+    let word = crate::view::word(direction);
+    let what = if comparison.bare.is_some() {
+        say!("doctor-line-goodput", direction = word)
+    } else {
+        say!("doctor-line-goodput-tunnel", direction = word)
+    };
+    let path = crate::view::way(
         evidence.name(crate::view::sender(direction)),
-        evidence.name(crate::view::receiver(direction))
+        evidence.name(crate::view::receiver(direction)),
     );
     Some(line(
         what,
@@ -159,7 +156,8 @@ pub(crate) fn rates_lines(
         .filter_map(|direction| rates_line(evidence, *direction))
 }
 
-/// A shell command with the machine it is for, as one line: names from outside must not end the comment they stand in.
+/// A shell command with the machine it is for, as one line: names from outside must not end the comment they stand in. The
+/// comment is the same in every language: it is where others read the machine from.
 pub(crate) fn command(evidence: &Evidence, end: End, text: impl AsRef<str>) -> String {
     format!("{}  # on {}", text.as_ref(), evidence.name(end))
         .chars()
@@ -185,7 +183,7 @@ pub(crate) struct Cap<'a> {
     /// Payload it carries as measured, bit/s, and the share of that which is let through.
     pub(crate) payload: f64,
     pub(crate) share: f64,
-    /// What is said of the rate, after it.
+    /// What is said of the rate, after it: nothing, or a comma and so on.
     pub(crate) remark: &'a str,
     pub(crate) goal: Goal,
     pub(crate) risk: String,
@@ -230,23 +228,25 @@ pub(crate) fn shaper(
         ..by_hand(title, &cap.risk)
     };
     let Some(tunnel) = tunnel else {
-        let remedy = manual(format!(
-            "Limit what {} sends into the tunnel to {rate}{}, there; or what comes out of it at the other end: cake with that bandwidth on an ifb, to which a tc filter at the tunnel's ingress hands it (action mirred)",
-            evidence.name(end),
-            cap.remark
+        let remedy = manual(say!(
+            "doctor-shaper-remedy-either-end",
+            host = evidence.name(end),
+            rate = rate,
+            remark = cap.remark
         ));
         return (vec![remedy], Vec::new());
     };
     // The limit is the interface's: what is right for one peer would hold all of them.
     if tunnel.peers.value().is_none_or(|peers| peers.len() > 1) {
-        let remedy = manual(format!(
-            "A limit of {rate}{} on {place} for this peer alone: a class of htb or HFSC with a filter on its allowed IPs, fq_codel below it; or a shaper on the peer's own router",
-            cap.remark
+        let remedy = manual(say!(
+            "doctor-shaper-remedy-one-peer",
+            rate = rate,
+            remark = cap.remark,
+            place = &place
         ));
         let refusal = Refusal {
-            remedy: format!("a limit on all that leaves by {place}"),
-            why: "it would hold all peers of the interface together to what this one carried"
-                .to_owned(),
+            remedy: say!("doctor-shaper-refused-all", place = &place),
+            why: say!("doctor-shaper-refused-all-why"),
         };
         return (vec![remedy], vec![refusal]);
     }
@@ -254,15 +254,16 @@ pub(crate) fn shaper(
         .facts(end)
         .and_then(|facts| facts.link(&tunnel.name)?.qdisc.value());
     if let Some(kind) = kind.filter(|kind| !GIVEN.contains(&kind.as_str())) {
-        let remedy = manual(format!(
-            "Limit what leaves by {place} to {rate}{}, with the {kind} that is there",
-            cap.remark
+        let remedy = manual(say!(
+            "doctor-shaper-remedy-chosen",
+            place = &place,
+            rate = rate,
+            remark = cap.remark,
+            kind = kind
         ));
         let refusal = Refusal {
-            remedy: format!("a shaper of ours on {place}"),
-            why: format!(
-                "it has a queueing discipline that somebody chose ({kind}), which would be lost"
-            ),
+            remedy: say!("doctor-shaper-refused-chosen", place = &place),
+            why: say!("doctor-shaper-refused-chosen-why", kind = kind),
         };
         return (vec![remedy], vec![refusal]);
     }
@@ -275,7 +276,12 @@ pub(crate) fn shaper(
     };
     let remedy = remedy_of(
         evidence,
-        format!("Limit what leaves by {place} to {rate}{}", cap.remark),
+        say!(
+            "doctor-shaper-remedy",
+            place = &place,
+            rate = rate,
+            remark = cap.remark
+        ),
         vec![(change, Value::Null)],
         cap.goal,
         cap.risk,
@@ -322,32 +328,29 @@ pub(crate) fn remedy_of(
 
 /// 0.873 → `87 %`.
 pub(crate) fn percent(share: f64) -> String {
-    format!("{:.0} %", share * 100.0)
+    units::fixed(share * 100.0, 0, "%")
 }
 
 /// 12 345 678 bit/s → `12.3 Mbit/s`.
 pub(crate) fn rate(bits_per_second: f64) -> String {
     match bits_per_second {
-        bits if bits >= 1e9 => format!("{:.2} Gbit/s", bits / 1e9),
-        bits if bits >= 1e6 => format!("{:.1} Mbit/s", bits / 1e6),
-        bits if bits >= 1e3 => format!("{:.1} kbit/s", bits / 1e3),
-        bits => format!("{bits:.0} bit/s"),
+        bits if bits >= 1e9 => units::fixed(bits / 1e9, 2, "Gbit/s"),
+        bits if bits >= 1e6 => units::fixed(bits / 1e6, 1, "Mbit/s"),
+        bits if bits >= 1e3 => units::fixed(bits / 1e3, 1, "kbit/s"),
+        bits => units::fixed(bits, 0, "bit/s"),
     }
 }
 
 /// 0.1234 → `123 ms`.
 pub(crate) fn milliseconds(seconds: f64) -> String {
     let milliseconds = seconds * 1e3;
-    if milliseconds < 10.0 {
-        format!("{milliseconds:.1} ms")
-    } else {
-        format!("{milliseconds:.0} ms")
-    }
+    units::fixed(milliseconds, usize::from(milliseconds < 10.0), "ms")
 }
 
 #[cfg(test)]
 mod tests {
     use wirespeed_facts::Known;
+    use wirespeed_words::{Language, within};
 
     use super::*;
     use crate::testing::{facts_of, forget_far, healthy, tunnel_of};
@@ -368,6 +371,16 @@ mod tests {
             Known::Value(peers) => peers,
             Known::Unknown(because) => panic!("{because}"),
         }
+    }
+
+    #[test]
+    fn figures_are_written_as_the_language_writes_them() {
+        let said = || [percent(0.873), rate(12_345_678.0), milliseconds(0.0034)];
+        assert_eq!(said(), ["87 %", "12.3 Mbit/s", "3.4 ms"]);
+        assert_eq!(
+            within(Language::French, said),
+            ["87\u{202f}%", "12,3\u{202f}Mbit/s", "3,4\u{202f}ms"]
+        );
     }
 
     #[test]

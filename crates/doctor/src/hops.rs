@@ -7,11 +7,12 @@ use serde::{Deserialize, Serialize};
 use wirespeed_measure::{
     ChainMeasured, Direction, Estimate, HopMeasured, HopRates, Round, WholeRates,
 };
+use wirespeed_words::say;
 
 use crate::Verdict;
 use crate::finding::{milliseconds, percent, rate};
 use crate::judge::TOO_WIDE;
-use crate::view::{FEWEST_PAIRS, word};
+use crate::view::{FEWEST_PAIRS, way, word};
 
 /// Share of its own bare path that a tunnel over one hop should carry.
 const ONE_HOP: f64 = 0.9;
@@ -105,10 +106,7 @@ pub fn judge_hops(measured: ChainMeasured) -> HopReport {
     let mut remarks = remarks(&measured, tunnels);
     let below = |share: &Share| share.standing == Standing::Below;
     if whole.iter().any(below) && !hops.iter().flat_map(|hop| &hop.shares).any(below) {
-        remarks.push(
-            "each hop is fine by itself and the whole is not: look at the machines in between while they forward (their cores, their firewall, MSS clamping on their tunnels)"
-                .to_owned(),
-        );
+        remarks.push(say!("hops-remark-in-between"));
     }
     HopReport {
         verdict: verdict(&hops, &whole, should),
@@ -215,7 +213,7 @@ fn verdict(hops: &[HopVerdict], whole: &[Share], should: Option<f64>) -> Verdict
 fn worst(measured: &ChainMeasured, verdicts: &[HopVerdict]) -> Option<WorstHop> {
     let name = |hop: usize| {
         let hop = &measured.hops[hop];
-        format!("{} to {}", hop.from, hop.to)
+        way(&hop.from, &hop.to)
     };
     let lossy = verdicts
         .iter()
@@ -229,14 +227,14 @@ fn worst(measured: &ChainMeasured, verdicts: &[HopVerdict]) -> Option<WorstHop> 
             hop,
             direction,
             tunnel: true,
-            because: format!(
-                "the tunnel {} carries {} of its own road ({}), {} to {} for sure; a hop should carry {}",
-                name(hop),
-                percent(ratio.value),
-                word(direction),
-                percent(ratio.low),
-                percent(ratio.high),
-                percent(ONE_HOP)
+            because: say!(
+                "hops-worst-tunnel",
+                hop = name(hop),
+                share = percent(ratio.value),
+                direction = word(direction),
+                low = percent(ratio.low),
+                high = percent(ratio.high),
+                should = percent(ONE_HOP)
             ),
         });
     }
@@ -251,16 +249,25 @@ fn worst(measured: &ChainMeasured, verdicts: &[HopVerdict]) -> Option<WorstHop> 
         .flat_map(|(index, hop)| hop.rates.iter().map(move |rates| (index, rates)))
         .filter_map(|(index, rates)| Some((index, rates, least(rates)?)))
         .min_by(|one, other| one.2.total_cmp(&other.2))?;
-    let (name, carried, way) = (name(hop), rate(carried), word(rates.direction));
+    let (name, carried, direction) = (name(hop), rate(carried), word(rates.direction));
     let because = match (rates.bare, all_good) {
-        (Some(_), true) => format!(
-            "no tunnel loses too much of its road; the narrowest hop is {name}, which carries {carried} ({way}), and no tuning of WireGuard widens a road"
+        (Some(_), true) => say!(
+            "hops-worst-road",
+            hop = name,
+            rate = carried,
+            direction = direction
         ),
-        (Some(_), false) => format!(
-            "the narrowest road is {name}, which carries {carried} ({way}); whether every tunnel carries its share of its road could not be told"
+        (Some(_), false) => say!(
+            "hops-worst-road-perhaps",
+            hop = name,
+            rate = carried,
+            direction = direction
         ),
-        (None, _) => format!(
-            "the slowest is the tunnel {name}, which carries {carried} ({way}); the road under it could not be measured"
+        (None, _) => say!(
+            "hops-worst-slowest",
+            hop = name,
+            rate = carried,
+            direction = direction
         ),
     };
     Some(WorstHop {
@@ -279,15 +286,18 @@ fn least(rates: &HopRates) -> Option<f64> {
 fn remarks(measured: &ChainMeasured, tunnels: usize) -> Vec<String> {
     let mut remarks = Vec::new();
     match tunnels {
-        0 => remarks.push("no WireGuard tunnel joins any two of these machines".to_owned()),
+        0 => remarks.push(say!("hops-remark-no-tunnel")),
         1 => {}
-        2..=MOST_HOPS => remarks.push(format!(
-            "over {tunnels} WireGuard hops the whole should carry at least {} of the worst hop outside its tunnel",
-            percent(SEVERAL_HOPS)
+        2..=MOST_HOPS => remarks.push(say!(
+            "hops-remark-rule",
+            hops = tunnels,
+            share = percent(SEVERAL_HOPS)
         )),
-        _ => remarks.push(format!(
-            "{tunnels} WireGuard hops are more than the rule of {} speaks of ({MOST_HOPS}): each hop is judged by itself",
-            percent(SEVERAL_HOPS)
+        _ => remarks.push(say!(
+            "hops-remark-no-rule",
+            hops = tunnels,
+            share = percent(SEVERAL_HOPS),
+            most = MOST_HOPS
         )),
     }
     let sum: Option<f64> = measured.hops.iter().map(|hop| hop.idle_rtt).sum();
@@ -295,10 +305,10 @@ fn remarks(measured: &ChainMeasured, tunnels: usize) -> Vec<String> {
         && whole > 1.5 * sum + 0.005
         && measured.hops.len() > 1
     {
-        remarks.push(format!(
-            "the round trip from end to end ({}) is longer than the hops' together ({}): the traffic takes another way than this chain",
-            milliseconds(whole),
-            milliseconds(sum)
+        remarks.push(say!(
+            "hops-remark-another-way",
+            whole = milliseconds(whole),
+            hops = milliseconds(sum)
         ));
     }
     remarks.extend(measured.whole.iter().filter_map(unknown_whole));
@@ -307,10 +317,10 @@ fn remarks(measured: &ChainMeasured, tunnels: usize) -> Vec<String> {
 
 fn unknown_whole(whole: &WholeRates) -> Option<String> {
     (whole.rate.is_some() && whole.of_worst.is_none()).then(|| {
-        format!(
-            "{}: the whole carries {}, but not every hop could be measured outside its tunnel, so there is no yardstick",
-            word(whole.direction),
-            rate(whole.rate.unwrap_or_default())
+        say!(
+            "hops-remark-no-yardstick",
+            direction = word(whole.direction),
+            rate = rate(whole.rate.unwrap_or_default())
         )
     })
 }

@@ -16,6 +16,7 @@ use wirespeed_measure::{
     Direction, Ends, FarEnd, MeasureError, NotMeasured, Progress, SequenceProbe, Via,
 };
 use wirespeed_reach::ReachError;
+use wirespeed_words::say;
 
 use crate::probe::{Datagrams, Probe};
 use crate::view::{DIRECTIONS, word};
@@ -75,7 +76,7 @@ pub fn investigate(
     driver.load()?;
     driver.soak()?;
     driver.ask()?;
-    progress.step("done", 1.0, 0.0);
+    progress.step(&say!("doctor-step-done"), 1.0, 0.0);
     Ok(driver.evidence)
 }
 
@@ -95,7 +96,7 @@ impl<'a> Driver<'a> {
         progress: &'a dyn Progress,
     ) -> Result<Self, MeasureError> {
         let begun = Instant::now();
-        progress.step("facts", 0.0, 0.0);
+        progress.step(&say!("doctor-step-facts"), 0.0, 0.0);
         let (here, far) = ends.snapshot()?;
         let budget = options
             .budget
@@ -114,14 +115,14 @@ impl<'a> Driver<'a> {
     fn probe(&mut self) -> Result<(), MeasureError> {
         let ends = self.ends;
         let before = ends.counters()?;
-        self.step("who is heard over the idle tunnel", 0.0);
+        self.step(&say!("doctor-step-idle"), 0.0);
         let order = ends.idle_return().map(|pings| IdleReturn {
             far_first: pings.far_first,
             here_then: pings.here_then,
             far_after: pings.far_after,
             translated_to: ends.translated_to.clone(),
         });
-        self.evidence.idle_return = self.keep("the order of events on the idle tunnel", order)?;
+        self.evidence.idle_return = self.keep(&say!("doctor-probe-idle"), order)?;
         let gentle: Vec<Datagrams> = match self.evidence.far_kind {
             FarKind::Wirespeed => {
                 let each = self.options.directions.iter();
@@ -155,22 +156,21 @@ impl<'a> Driver<'a> {
 
     fn times_and_sizes(&mut self) -> Result<(), MeasureError> {
         let ends = self.ends;
-        self.step("idle round-trip times", 0.3);
+        self.step(&say!("doctor-step-rtt"), 0.3);
         // The interval keeps a train within a second; the median of ten is what counts.
         let outside = ends.idle_rtt(Via::Bare, 10, 0.05);
-        self.evidence.idle_rtt_bare = self.keep("RTT outside the tunnel", outside)?;
+        self.evidence.idle_rtt_bare = self.keep(&say!("doctor-probe-rtt-bare"), outside)?;
         let inside = ends.idle_rtt(Via::Tunnel, 10, 0.05);
-        self.evidence.idle_rtt_tunnel = self.keep("RTT through the tunnel", inside)?;
+        self.evidence.idle_rtt_tunnel = self.keep(&say!("doctor-probe-rtt-tunnel"), inside)?;
         for direction in self.options.directions.clone() {
-            self.step(&format!("path MTU, {}", word(direction)), 0.5);
+            let what = say!("doctor-probe-path-mtu", direction = word(direction));
+            self.step(&what, 0.5);
             let found = ends.path_mtu(direction);
-            let probe = self.keep(&format!("path MTU, {}", word(direction)), found)?;
+            let probe = self.keep(&what, found)?;
             self.evidence.path_mtu.extend(probe.value().cloned());
             let found = ends.tunnel_sweep(direction);
-            let sweep = self.keep(
-                &format!("sizes inside the tunnel, {}", word(direction)),
-                found,
-            )?;
+            let what = say!("doctor-probe-sizes", direction = word(direction));
+            let sweep = self.keep(&what, found)?;
             self.evidence.tunnel_sweep.extend(sweep.value().cloned());
         }
         Ok(())
@@ -238,7 +238,7 @@ fn count(ends: &Ends, datagrams: &Datagrams) -> Result<SequenceProbe, MeasureErr
 
 /// Evidence of which nothing but the facts is known yet.
 pub(crate) fn blank(ends: &Ends, here: Facts, far: Option<Facts>, expect: Option<f64>) -> Evidence {
-    let pending = || Known::because("not measured");
+    let pending = || Known::because(say!("doctor-not-measured"));
     Evidence {
         interface: ends.interface.clone(),
         far_interface: ends.far_interface.clone(),
@@ -252,7 +252,7 @@ pub(crate) fn blank(ends: &Ends, here: Facts, far: Option<Facts>, expect: Option
         far_name: ends.far_name(),
         here,
         far,
-        idle_return: Known::because("not measured"),
+        idle_return: Known::because(say!("doctor-not-measured")),
         idle_rtt_bare: pending(),
         idle_rtt_tunnel: pending(),
         path_mtu: Vec::new(),

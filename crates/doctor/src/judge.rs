@@ -1,12 +1,14 @@
 //! Evidence to diagnosis: run every check, set consequences under their causes, order, and say it in one word.
 
 use wirespeed_measure::{Direction, NotMeasured, Via};
-use wirespeed_words::say;
+use wirespeed_words::{Language, say, within};
 
 use crate::causes::{CHECKS, explains};
 use crate::finding::{Found, line, percent, rates_line};
 use crate::trust::without_unreliable;
-use crate::view::{DIRECTIONS, FEWEST_PAIRS, receiver, sender, word};
+use crate::view::{
+    DIRECTIONS, FEWEST_PAIRS, comparison_of, ends_with, receiver, sender, way, word,
+};
 use crate::{Diagnosis, Evidence, Finding, Severity, Verdict};
 
 /// Code of the finding that says: slow, and none of the known causes shows.
@@ -80,6 +82,19 @@ pub fn codes() -> Vec<(&'static str, String)> {
         .collect()
 }
 
+/// Does that leave the verdict open? It does where the tunnel was not compared with its road, or not well enough. It may have
+/// been recorded in another language.
+pub fn leaves_open(missing: &NotMeasured) -> bool {
+    let comparisons = || {
+        let of_direction = DIRECTIONS.map(comparison_of);
+        of_direction.into_iter().chain([say!("doctor-comparison")])
+    };
+    missing.what == UNEXPLAINED
+        || Language::ALL
+            .into_iter()
+            .any(|language| within(language, || comparisons().any(|one| one == missing.what)))
+}
+
 fn weighed(found: Found, code: &str) -> (f64, Finding) {
     (found.confidence * found.effect, found.with_code(code))
 }
@@ -133,8 +148,8 @@ fn road_unknown(evidence: &Evidence) -> Vec<NotMeasured> {
         .filter_map(|direction| {
             let because = evidence.comparison(direction)?.bare_unknown.as_ref()?;
             Some(NotMeasured {
-                what: format!("bare against tunnel, {}", word(direction)),
-                because: format!("the road outside the tunnel could not be measured: {because}"),
+                what: comparison_of(direction),
+                because: say!("doctor-comparison-road", because = because),
             })
         })
         .collect()
@@ -150,9 +165,11 @@ fn too_few_pairs(evidence: &Evidence) -> Vec<NotMeasured> {
             let pairs = comparison.pairs.len();
             let too_few = comparison.bare_unknown.is_none() && pairs < FEWEST_PAIRS;
             too_few.then(|| NotMeasured {
-                what: format!("bare against tunnel, {}", word(direction)),
-                because: format!(
-                    "there was time for {pairs} of at least {FEWEST_PAIRS} pairs: too few to call the tunnel slower or not; run without --quick, or wirespeed test, which takes longer"
+                what: comparison_of(direction),
+                because: say!(
+                    "doctor-comparison-pairs",
+                    pairs = pairs,
+                    least = FEWEST_PAIRS
                 ),
             })
         })
@@ -170,11 +187,11 @@ fn unsteady(evidence: &Evidence) -> Vec<NotMeasured> {
             let too_wide = low < SLOW_FOR_SURE && high >= SLOW_FOR_SURE && high - low > TOO_WIDE;
             too_wide.then(|| NotMeasured {
                 what: UNEXPLAINED.to_owned(),
-                because: format!(
-                    "{}: the tunnel carries between {} and {} of bare, too unsteady to call it slow or not; measure for longer, or while the machines have nothing else to do",
-                    word(direction),
-                    percent(low),
-                    percent(high)
+                because: say!(
+                    "unexplained-unsteady",
+                    direction = word(direction),
+                    low = percent(low),
+                    high = percent(high)
                 ),
             })
         })
@@ -189,7 +206,7 @@ fn unexplained(evidence: &Evidence, found: &[(f64, Finding)]) -> Vec<Found> {
     // What was found the other way may explain this one, too, where there was no time to measure it here.
     let open = |direction| {
         let mut missing = evidence.not_measured.iter();
-        missing.any(|one| one.what.ends_with(&word(direction)))
+        missing.any(|one| ends_with(&one.what, direction))
     };
     let explained = |direction| {
         found.iter().any(|(_, one)| {
@@ -217,10 +234,7 @@ fn unexplained_in(evidence: &Evidence, found: &[(f64, Finding)], direction: Dire
         .fold(0, u64::saturating_add);
     let mut lines: Vec<_> = rates_line(evidence, direction).into_iter().collect();
     lines.push(line(
-        format!(
-            "segments sent again through the tunnel, {}",
-            word(direction)
-        ),
+        say!("unexplained-line-again", direction = word(direction)),
         from,
         (),
         again,
@@ -241,9 +255,9 @@ fn unexplained_in(evidence: &Evidence, found: &[(f64, Finding)], direction: Dire
         if !ruled_out.is_empty() {
             lines.push(line(
                 &asked.what,
-                format!("{from} to {to}"),
+                way(from, to),
                 (),
-                format!("no sign of {}", ruled_out.join(", ")),
+                say!("unexplained-line-no-sign", codes = ruled_out.join(", ")),
                 "",
             ));
         }
@@ -260,13 +274,13 @@ fn unexplained_in(evidence: &Evidence, found: &[(f64, Finding)], direction: Dire
         direction: Some(direction),
         evidence: lines,
         because: if evidence.stalled(direction) {
-            format!(
-                "Loads from {from} to {to} stall inside the tunnel, and none of the known causes shows."
-            )
+            say!("unexplained-because-stalls", from = from, to = to)
         } else {
-            format!(
-                "From {from} to {to} the tunnel loses {} of what the bare path carries, and none of the known causes shows.",
-                percent(evidence.lost_share(direction))
+            say!(
+                "unexplained-because",
+                from = from,
+                to = to,
+                lost = percent(evidence.lost_share(direction))
             )
         },
         remedies: Vec::new(),

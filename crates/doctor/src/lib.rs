@@ -32,6 +32,6 @@ mod watched;
 
 pub use hops::{HopReport, HopVerdict, Share, Standing, WorstHop, judge_hops};
 pub use investigate::{Options, investigate};
-pub use judge::{codes, judge};
+pub use judge::{codes, judge, leaves_open};
 pub use model::*;
 pub use passive::watch;

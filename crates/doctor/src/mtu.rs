@@ -5,10 +5,11 @@ use std::net::IpAddr;
 use serde_json::json;
 use wirespeed_measure::{Direction, PathMtu, TunnelSweep};
 use wirespeed_settings::{Setting, shell_word};
+use wirespeed_words::say;
 
 use crate::cards;
 use crate::finding::{command, line, rates_line, remedy_of};
-use crate::view::{DIRECTIONS, ENDS, receiver, sender, word};
+use crate::view::{DIRECTIONS, ENDS, receiver, sender, way, word};
 use crate::{Change, End, Evidence, EvidenceLine, Goal, Remedy};
 
 /// The smallest MTU IPv6 allows (RFC 8200, section 5).
@@ -140,13 +141,12 @@ impl Excess<'_> {
 
     /// The probes as lines of evidence.
     pub(crate) fn lines(&self, evidence: &Evidence) -> Vec<EvidenceLine> {
-        let way = format!(
-            "{} to {}",
+        let way = way(
             evidence.name(sender(self.direction)),
-            evidence.name(receiver(self.direction))
+            evidence.name(receiver(self.direction)),
         );
         let mut lines = vec![line(
-            "tunnel packet outside against path MTU",
+            say!("mtu-line-outside"),
             &way,
             self.path_mtu,
             self.outer,
@@ -154,7 +154,7 @@ impl Excess<'_> {
         )];
         if self.probe.is_none() && self.path_mtu.is_some() {
             lines.push(line(
-                "MTU of the route to the peer's endpoint",
+                say!("mtu-line-route"),
                 evidence.name(sender(self.direction)),
                 (),
                 self.path_mtu,
@@ -163,17 +163,14 @@ impl Excess<'_> {
         }
         if let Some(probe) = self.probe {
             lines.push(line(
-                format!(
-                    "don't-fragment probe ({}): largest passed, smallest failed",
-                    probe.method
-                ),
+                say!("mtu-line-probe", method = &probe.method),
                 &way,
                 probe.largest_passed,
                 probe.smallest_failed,
                 "bytes",
             ));
             lines.push(line(
-                "\"fragmentation needed\" or \"packet too big\" came back",
+                say!("mtu-line-reported"),
                 &way,
                 json!(null),
                 probe.reported.map_or(json!(false), |mtu| json!(mtu)),
@@ -186,7 +183,7 @@ impl Excess<'_> {
         }
         if let Some(sweep) = self.sweep {
             lines.push(line(
-                "size sweep inside the tunnel: largest passed, smallest lost",
+                say!("mtu-line-sweep"),
                 &way,
                 sweep.largest_passed,
                 sweep.smallest_failed,
@@ -222,10 +219,10 @@ fn fragments(evidence: &Evidence, direction: Direction) -> Vec<EvidenceLine> {
             let count = evidence.counted(direction, end, counter);
             (count > 0).then(|| {
                 line(
-                    format!(
-                        "{} during the tunnel's loads ({})",
-                        counter.replace('.', " "),
-                        word(direction)
+                    say!(
+                        "doctor-line-counter",
+                        counter = counter.replace('.', " "),
+                        direction = word(direction)
                     ),
                     evidence.name(end),
                     0,

@@ -1,6 +1,7 @@
 //! Collects the evidence without a load: what flows by itself, watched for a while.
 
 use wirespeed_measure::{Ends, MeasureError, NotMeasured, Progress};
+use wirespeed_words::say;
 
 use crate::Evidence;
 use crate::investigate::blank;
@@ -15,9 +16,9 @@ pub fn watch(ends: &Ends, seconds: f64, progress: &dyn Progress) -> Result<Evide
     let mut evidence = blank(ends, ends.here_facts.clone(), ends.far_facts.clone(), None);
     evidence.passive = Some(ends.watch(seconds, progress)?);
     evidence.not_measured.push(NotMeasured {
-        what: "bare against tunnel".to_owned(),
-        because: "no load was made (--passive); run the doctor without it to measure".to_owned(),
+        what: say!("doctor-comparison"),
+        because: say!("doctor-comparison-passive"),
     });
-    progress.step("done", 1.0, 0.0);
+    progress.step(&say!("doctor-step-done"), 1.0, 0.0);
     Ok(evidence)
 }

@@ -1,6 +1,7 @@
 //! Measurements that are worth their time only where a check asks for one.
 
 use wirespeed_measure::{Direction, Via};
+use wirespeed_words::say;
 
 use crate::view::word;
 
@@ -74,23 +75,22 @@ impl Probe {
     /// What it is, for progress and for what was not measured.
     pub(crate) fn what(&self) -> String {
         match self {
-            Self::Sequence(datagrams) => format!(
-                "numbered datagrams {}, {}",
+            Self::Sequence(datagrams) => {
+                let direction = word(datagrams.direction);
                 match datagrams.via {
-                    Via::Bare => "outside the tunnel",
-                    Via::Tunnel => "through the tunnel",
-                },
-                word(datagrams.direction)
-            ),
+                    Via::Bare => say!("doctor-probe-datagrams", direction = direction),
+                    Via::Tunnel => say!("doctor-probe-datagrams-tunnel", direction = direction),
+                }
+            }
             Self::Several { direction } => several(*direction),
             Self::Segmentation { direction } => {
-                format!("segmentation of datagrams, {}", word(*direction))
+                say!("doctor-probe-segmentation", direction = word(*direction))
             }
             Self::Congestion { direction } => {
-                format!("another congestion control, {}", word(*direction))
+                say!("doctor-probe-congestion", direction = word(*direction))
             }
             Self::Sweep { direction, .. } => {
-                format!("the highest rate that stays stable, {}", word(*direction))
+                say!("doctor-probe-sweep", direction = word(*direction))
             }
         }
     }
@@ -143,7 +143,11 @@ impl Probe {
 
 /// The longer load of several streams in words.
 pub(crate) fn several(direction: Direction) -> String {
-    format!("a longer load of {SEVERAL} streams, {}", word(direction))
+    say!(
+        "doctor-probe-several",
+        streams = SEVERAL,
+        direction = word(direction)
+    )
 }
 
 /// Streams of the longer load: enough to fill a queue in seconds though each of them watches the delay.

@@ -1,8 +1,9 @@
 //! What numbered datagrams, and the counters of the tunnel's peers, say of the road under the tunnel.
 
 use wirespeed_measure::{Direction, SequenceProbe, Via};
+use wirespeed_words::say;
 
-use crate::view::{moved, receiver, sender};
+use crate::view::{moved, receiver, sender, word};
 use crate::{End, Evidence, EvidenceLine};
 
 /// A probe that takes at most this share of the most that a load carried is no load on the road.
@@ -123,14 +124,11 @@ impl OuterLoss {
 
     pub(crate) fn line(&self, evidence: &Evidence, direction: Direction) -> EvidenceLine {
         crate::finding::line(
-            format!(
-                "bytes of the tunnel's packets during the loads, sent and received (wg transfer), {}",
-                crate::view::word(direction)
-            ),
-            format!(
-                "{} and {}",
-                evidence.interface_at(sender(direction)),
-                evidence.interface_at(receiver(direction))
+            say!("doctor-line-transfer", direction = word(direction)),
+            say!(
+                "doctor-both",
+                one = evidence.interface_at(sender(direction)),
+                other = evidence.interface_at(receiver(direction))
             ),
             self.sent,
             self.received,

@@ -2,7 +2,7 @@
 
 use wirespeed_facts::{CountersDelta, Facts, Implementation, Peer, Tunnel};
 use wirespeed_measure::{Comparison, Direction, Protocol, Sample, Via};
-use wirespeed_words::say;
+use wirespeed_words::{Language, say, within};
 
 use crate::{End, Evidence};
 
@@ -40,6 +40,19 @@ pub(crate) fn word(direction: Direction) -> String {
         Direction::Upload => say!("direction-upload"),
         Direction::Download => say!("direction-download"),
     }
+}
+
+/// Does a text end with the direction? It may have been recorded in another language.
+pub(crate) fn ends_with(text: &str, direction: Direction) -> bool {
+    let mut words = Language::ALL
+        .into_iter()
+        .map(|language| within(language, || word(direction)));
+    words.any(|word| text.ends_with(&word))
+}
+
+/// What the tunnel's comparison with its road is called where it is missing.
+pub(crate) fn comparison_of(direction: Direction) -> String {
+    say!("doctor-comparison-of", direction = word(direction))
 }
 
 /// From one machine to another.

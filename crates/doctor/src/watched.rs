@@ -2,6 +2,7 @@
 
 use wirespeed_facts::TcpProgress;
 use wirespeed_measure::{Direction, Watched};
+use wirespeed_words::say;
 
 use crate::view::sender;
 use crate::{End, Evidence};
@@ -18,12 +19,12 @@ pub(crate) fn at(evidence: &Evidence, end: End) -> Option<&Watched> {
     }
 }
 
-/// Why something is not known where no load ran.
+/// Why something (`how busy the processors get`) is not known where no load ran.
 pub(crate) fn no_load(evidence: &Evidence, what: &str) -> String {
     if evidence.passive.is_some() {
-        format!("without a load {what} is not known")
+        say!("doctor-no-load-watched", what = what)
     } else {
-        "no load ran through the tunnel".to_owned()
+        say!("doctor-no-load")
     }
 }
 

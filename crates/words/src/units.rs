@@ -92,6 +92,11 @@ pub fn yes_or_no(yes: bool) -> String {
     if yes { say!("yes") } else { say!("no") }
 }
 
+/// A number with so many decimal places, and its unit.
+pub fn fixed(number: f64, places: usize, unit: &str) -> String {
+    with(&decimal(number, places, places, language()), unit)
+}
+
 /// A change of a quantity with its sign: `+52.0 Mbit/s`.
 pub fn signed(number: f64, unit: &str) -> String {
     let text = in_unit(number.abs(), unit);
@@ -226,6 +231,7 @@ mod tests {
             ("+52.0 Mbit/s", "+52,0_Mbit/s", || signed(52e6, "bit/s")),
             ("−3.00 ms", "−3,00_ms", || signed(-0.003, "s")),
             ("7 packets", "7_paquets", || in_unit(7.0, "packets")),
+            ("12.0 %", "12,0_%", || fixed(12.0, 1, "%")),
         ] {
             assert_eq!(say(), english);
             assert_eq!(in_french(say), french);

@@ -4,6 +4,7 @@ use std::thread::{self, ScopedJoinHandle};
 use std::time::Duration;
 
 use wirespeed_measure::{AbPlan, Direction, Load, MeasureError, Protocol, Side, Via, ab, goodput};
+use wirespeed_words::{say, units};
 
 use super::{Driver, Part, SEED, is_final};
 use crate::causes::{CHECKS, sender_uses};
@@ -170,7 +171,7 @@ impl Driver<'_> {
             if road::road_rate(&self.evidence, direction).is_none() {
                 let peak = 0.0;
                 let what = Probe::Sweep { direction, peak }.what();
-                self.not_measured(&what, "no load carried anything that way".to_owned());
+                self.not_measured(&what, say!("doctor-probe-sweep-nothing"));
             }
         }
     }
@@ -218,15 +219,12 @@ impl Driver<'_> {
     }
 
     fn no_time(&self, left: Duration) -> String {
-        format!(
-            "{:.0} s are left, too few for it{}",
-            left.as_secs_f64(),
-            if self.options.quick {
-                ": run without --quick"
-            } else {
-                ""
-            }
-        )
+        let left = units::fixed(left.as_secs_f64(), 0, "s");
+        if self.options.quick {
+            say!("doctor-too-late-quick", left = left)
+        } else {
+            say!("doctor-too-late", left = left)
+        }
     }
 
     fn try_congestion(&mut self, direction: Direction, left: Duration) -> Result<(), MeasureError> {
@@ -241,7 +239,7 @@ impl Driver<'_> {
         }
         match self.trial(direction, left.min(TRIAL_AT_MOST), &self.last_part()) {
             Ok(Some(trial)) => self.evidence.congestion_trials.push(trial),
-            Ok(None) => self.not_measured(&what, "too few pairs could be taken".to_owned()),
+            Ok(None) => self.not_measured(&what, say!("doctor-probe-congestion-pairs")),
             Err(error) if is_final(&error) => return Err(error),
             Err(error) => self.not_measured(&what, error.to_string()),
         }
@@ -255,9 +253,11 @@ impl Driver<'_> {
         let missing = !available.split_whitespace().any(|name| name == TRIED);
         missing.then(|| {
             let host = self.evidence.name(sender(direction));
-            format!(
-                "{host} has no {TRIED} (it has {}); modprobe tcp_{TRIED} there",
-                available.trim()
+            say!(
+                "doctor-probe-congestion-missing",
+                host = host,
+                tried = TRIED,
+                available = available.trim()
             )
         })
     }
@@ -292,7 +292,7 @@ impl Driver<'_> {
         Ok(found.relative.map(|gain| CongestionTrial {
             direction,
             current: sender_uses(&self.evidence, direction)
-                .unwrap_or_else(|| "the default".to_owned()),
+                .unwrap_or_else(|| say!("doctor-congestion-default")),
             tried: TRIED.to_owned(),
             gain,
             samples: found

@@ -3,11 +3,12 @@
 use std::time::Duration;
 
 use wirespeed_measure::{ComparePlan, Direction, Load, MeasureError, Protocol, Via, compare};
+use wirespeed_words::say;
 
 use super::{Driver, LOADS_UNTIL, PROBES_ABOUT, Part, SEED, is_final};
 use crate::causes::{bloated, congestion_suspected, queue_on_the_road, soaked};
 use crate::probe::{SEVERAL, several};
-use crate::view::word;
+use crate::view::comparison_of;
 
 /// The loads of one direction, where nobody gave another budget: both, with probes before and longer loads after them,
 /// are over within a minute. Five pairs take 19 s at 20 ms and 22 s at 80.
@@ -18,7 +19,7 @@ impl Driver<'_> {
         let directions = self.options.directions.clone();
         let mut silent: Option<String> = None;
         for (index, direction) in directions.iter().enumerate() {
-            let what = format!("bare against tunnel, {}", word(*direction));
+            let what = comparison_of(*direction);
             if let Some(because) = &silent {
                 self.not_measured(&what, because.clone());
                 continue;
@@ -111,7 +112,7 @@ impl Driver<'_> {
                 let load = self.soak_load(via, *direction);
                 let time = Duration::from_secs_f64(load.warm_up + load.seconds + 1.0);
                 if self.budget.saturating_sub(self.begun.elapsed()) < time {
-                    self.not_measured(&what, "no time was left for it".to_owned());
+                    self.not_measured(&what, say!("doctor-no-time"));
                     continue;
                 }
                 let left = (directions.len() - index) as f64 * time.as_secs_f64();

@@ -2,8 +2,9 @@ use std::collections::BTreeSet;
 
 use wirespeed_facts::{Known, Link};
 use wirespeed_measure::{Direction, NotMeasured, Via};
+use wirespeed_words::{Language, within};
 
-use super::{UNEXPLAINED, judge, set_consequences};
+use super::{UNEXPLAINED, judge, leaves_open, set_consequences};
 use crate::testing::{
     codes, each_sample, healthy, nothing, only_finding, path_mtu, set_ratio, watched,
 };
@@ -73,6 +74,9 @@ fn a_tunnel_that_was_never_compared_is_not_healthy() {
         (Verdict::Unmeasured, vec![])
     );
     let said = &diagnosis.not_checked[..2];
+    assert!(said.iter().all(leaves_open), "{said:?}");
+    let french = within(Language::French, || judge(&evidence)).not_checked;
+    assert!(french[..2].iter().all(leaves_open), "{french:?}");
     assert!(
         said.iter()
             .all(|one| one.because.ends_with("no connection to 192.0.2.1")),
@@ -111,6 +115,9 @@ fn each_direction_is_unexplained_by_itself() {
         because: "3 s are left".to_owned(),
     }];
     assert_eq!(codes_of(&evidence), ["mtu-exceeds-path"]);
+    // What was recorded in one language is judged in another.
+    let french = within(Language::French, || codes_of(&evidence));
+    assert_eq!(french, ["mtu-exceeds-path"]);
     let mut evidence = healthy();
     set_ratio(&mut evidence, Direction::Download, 0.7);
     evidence.idle_return = Known::Value(IdleReturn {

@@ -1,1 +1,6 @@
 unexplained-title = The tunnel is slow, and none of the known causes shows
+unexplained-because = From { $from } to { $to } the tunnel loses { $lost } of what the bare path carries, and none of the known causes shows.
+unexplained-because-stalls = Loads from { $from } to { $to } stall inside the tunnel, and none of the known causes shows.
+unexplained-line-again = segments sent again through the tunnel, { $direction }
+unexplained-line-no-sign = no sign of { $codes }
+unexplained-unsteady = { $direction }: the tunnel carries between { $low } and { $high } of bare, too unsteady to call it slow or not; measure for longer, or while the machines have nothing else to do

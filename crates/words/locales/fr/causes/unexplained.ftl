@@ -1,1 +1,6 @@
 unexplained-title = Le tunnel est lent, et aucune des causes connues ne se montre
+unexplained-because = De { $from } vers { $to }, le tunnel perd { $lost } de ce que transporte le chemin nu, et aucune des causes connues ne se montre.
+unexplained-because-stalls = Les charges de { $from } vers { $to } se bloquent dans le tunnel, et aucune des causes connues ne se montre.
+unexplained-line-again = segments renvoyés par le tunnel, { $direction }
+unexplained-line-no-sign = aucun signe de { $codes }
+unexplained-unsteady = { $direction } : le tunnel transporte entre { $low } et { $high } du chemin nu, ce qui est trop instable pour le dire lent ou non ; mesurer plus longtemps, ou pendant que les machines n’ont rien d’autre à faire
