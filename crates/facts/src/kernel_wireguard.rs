@@ -20,13 +20,6 @@ pub enum KernelWireGuard {
     Missing,
 }
 
-impl KernelWireGuard {
-    /// Would `ip link add type wireguard` work?
-    pub fn available(self) -> bool {
-        self != Self::Missing
-    }
-}
-
 /// Looks in `/sys` and in the lists of modules. The kernel is not asked for its family of netlink messages: that
 /// would load the module.
 pub(crate) fn read(release: &str) -> Known<KernelWireGuard> {

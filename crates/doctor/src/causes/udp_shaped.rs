@@ -5,17 +5,17 @@
 //! tunnel's own packets are (by the peers' counters at both ends), the tunnel's port or protocol is.
 
 use std::net::{IpAddr, SocketAddr};
-use wirespeed_words::say;
 
 use wirespeed_measure::{Direction, SequenceProbe, Via};
 use wirespeed_settings::shell_word;
+use wirespeed_words::say;
 
 use super::{CHECKS, bufferbloat, cpu_saturated, offload_broken, one_core_bound, same_direction};
 use crate::cores;
 use crate::finding::{Check, Found, Outcome, by_hand, command, line, percent, rate, rates_line};
 use crate::probe::{Datagrams, Probe};
 use crate::road::{self, OuterLoss};
-use crate::view::{DIRECTIONS, ENDS, moved, receiver, sender, word};
+use crate::view::{DIRECTIONS, ENDS, moved, receiver, sender, way, word};
 use crate::{End, Evidence, Goal, Refusal, Remedy, Severity};
 
 pub(super) const CODE: &str = "udp-shaped";
@@ -65,7 +65,6 @@ const ROOM: f64 = 0.75;
 const ROOM_OF_ONE: f64 = 0.9;
 /// The datagrams must outrun the tunnel this many times to say anything of it.
 const OUTRUN: f64 = 1.3;
-const RISK: &str = "every peer needs the new port, and firewalls on the way have to let it in";
 
 /// What is held back.
 #[derive(Debug, Clone, Copy)]
@@ -82,10 +81,9 @@ fn run(evidence: &Evidence) -> Outcome {
         if let Some(shaped) = shaped(evidence, direction) {
             outcome.found.push(found(evidence, direction, shaped));
         } else if suspected(evidence, direction) && at_rate(evidence, direction).is_none() {
-            outcome.not_known.push(format!(
-                "{}: the tunnel is far slower than TCP outside, but UDP outside was not measured",
-                word(direction)
-            ));
+            outcome
+                .not_known
+                .push(say!("udp-shaped-unknown", direction = word(direction)));
         }
     }
     outcome
@@ -213,12 +211,12 @@ fn found(evidence: &Evidence, direction: Direction, shaped: Shaped<'_>) -> Found
     );
     let (Shaped::AllUdp(probe) | Shaped::Tunnel(probe, _)) = shaped;
     let mut lines = vec![line(
-        format!(
-            "UDP outside the tunnel, port {}: offered and arrived, {}",
-            probe.port,
-            word(direction)
+        say!(
+            "udp-shaped-line-udp",
+            port = probe.port.to_string(),
+            direction = word(direction)
         ),
-        format!("{from} to {to}"),
+        way(from, to),
         probe.offered,
         probe.arrived,
         "bit/s",
@@ -231,17 +229,21 @@ fn found(evidence: &Evidence, direction: Direction, shaped: Shaped<'_>) -> Found
         .and_then(|comparison| comparison.bare)
         .unwrap_or_default();
     let because = match shaped {
-        Shaped::AllUdp(probe) => format!(
-            "From {from} to {to} the road carries TCP at {}, but of UDP at {} only {} arrives: somebody on the way limits UDP, and the tunnel is UDP.",
-            rate(bare),
-            rate(probe.offered),
-            rate(probe.arrived)
+        Shaped::AllUdp(probe) => say!(
+            "udp-shaped-because-all",
+            from = from,
+            to = to,
+            tcp = rate(bare),
+            offered = rate(probe.offered),
+            arrived = rate(probe.arrived)
         ),
-        Shaped::Tunnel(probe, outer) => format!(
-            "From {from} to {to} {} of the tunnel's packets are lost on the road, while UDP to port {} passes at {}: somebody on the way treats the tunnel's port, or WireGuard, worse than the rest.",
-            percent(outer.share()),
-            probe.port,
-            rate(probe.offered)
+        Shaped::Tunnel(probe, outer) => say!(
+            "udp-shaped-because-tunnel",
+            from = from,
+            to = to,
+            share = percent(outer.share()),
+            port = probe.port.to_string(),
+            offered = rate(probe.offered)
         ),
     };
     Found {
@@ -261,8 +263,8 @@ fn found(evidence: &Evidence, direction: Direction, shaped: Shaped<'_>) -> Found
         because,
         remedies: vec![another_port(evidence, shaped)],
         refused: vec![Refusal {
-            remedy: "larger buffers, another MTU or another congestion control".to_owned(),
-            why: "what a network on the way takes out, no setting of the ends brings back; tell the operator, with these figures".to_owned(),
+            remedy: say!("udp-shaped-refused"),
+            why: say!("udp-shaped-refused-why"),
         }],
     }
 }
@@ -270,24 +272,21 @@ fn found(evidence: &Evidence, direction: Direction, shaped: Shaped<'_>) -> Found
 /// Another port, at the end that is called. Where neither end has the address that the other one sends to, its port is
 /// the one of a port forward, and that is not ours to change.
 fn another_port(evidence: &Evidence, shaped: Shaped<'_>) -> Remedy {
-    let title = match shaped {
-        Shaped::AllUdp(_) => {
-            "Try another port; some networks spare 443 or 53, and others limit all UDP"
-        }
-        Shaped::Tunnel(..) => "Move the tunnel to another port, then measure again",
-    };
     let called = ENDS
         .into_iter()
         .rev()
-        .find_map(|end| moved_to(evidence, end, title));
+        .find_map(|end| moved_to(evidence, end, shaped));
     called.unwrap_or_else(|| {
-        let by_whom = "by hand: the address that is called is neither end's own";
-        by_hand(format!("{title} ({by_whom})"), RISK)
+        let title = match shaped {
+            Shaped::AllUdp(_) => say!("udp-shaped-remedy-try-by-hand"),
+            Shaped::Tunnel(..) => say!("udp-shaped-remedy-move-by-hand"),
+        };
+        by_hand(title, say!("udp-shaped-risk"))
     })
 }
 
 /// Another port at this end, if the other one calls it by an address and a port of its own.
-fn moved_to(evidence: &Evidence, end: End, title: &str) -> Option<Remedy> {
+fn moved_to(evidence: &Evidence, end: End, shaped: Shaped<'_>) -> Option<Remedy> {
     let port = 443;
     let other = match end {
         End::Here => End::Far,
@@ -314,14 +313,15 @@ fn moved_to(evidence: &Evidence, end: End, title: &str) -> Option<Remedy> {
         ]
     };
     Some(Remedy {
-        title: title.to_owned(),
+        title: match shaped {
+            Shaped::AllUdp(_) => say!("udp-shaped-remedy-try"),
+            Shaped::Tunnel(..) => say!("udp-shaped-remedy-move"),
+        },
         changes: Vec::new(),
         commands: both(port),
         goal: Goal::Goodput,
-        persistence: format!(
-            "`ListenPort = {port}` there and `Endpoint = …:{port}` in every peer's file"
-        ),
-        risk: RISK.to_owned(),
+        persistence: say!("udp-shaped-persistence", port = port.to_string()),
+        risk: say!("udp-shaped-risk"),
         undo: both(before).join("\n"),
     })
 }

@@ -40,9 +40,10 @@ fn run(evidence: &Evidence) -> Outcome {
                     .found
                     .extend(found(evidence, end, *kernel, &directions));
             }
-            Some(Known::Unknown(why)) => outcome.not_known.push(format!(
-                "whether the kernel of {} could carry the tunnel is not known: {why}",
-                evidence.name(end)
+            Some(Known::Unknown(why)) => outcome.not_known.push(say!(
+                "userspace-by-accident-unknown",
+                host = evidence.name(end),
+                why = why
             )),
             None => {}
         }
@@ -92,9 +93,6 @@ fn found(
     kernel: KernelWireGuard,
     directions: &[Direction],
 ) -> Option<Found> {
-    if !kernel.available() {
-        return None;
-    }
     let tunnel = evidence.tunnel(end)?;
     let place = evidence.interface_at(end);
     let certain = directions
@@ -107,31 +105,35 @@ fn found(
         ))
     })?;
     let state = match kernel {
-        KernelWireGuard::BuiltIn => "built in",
+        KernelWireGuard::BuiltIn => "built-in",
         KernelWireGuard::Loaded => "loaded",
-        KernelWireGuard::Installed => "installed, not loaded",
-        KernelWireGuard::Missing => "missing",
+        KernelWireGuard::Installed => "installed",
+        KernelWireGuard::Missing => return None,
     };
     let mut lines = vec![
         line(
-            "kind of the link, and what carries it",
+            say!("userspace-by-accident-line-kind"),
             &place,
             "tun",
             name.clone(),
             "",
         ),
         line(
-            "the kernel's own WireGuard (/sys/module, modules.dep)",
+            say!("userspace-by-accident-line-kernel"),
             evidence.name(end),
             (),
-            state,
+            say!("userspace-by-accident-state", state = state),
             "",
         ),
     ];
     for direction in directions {
         if let Some((process, used)) = held_back_by_daemon(evidence, end, *direction) {
             lines.push(line(
-                format!("processor time of {process}, {}", word(*direction)),
+                say!(
+                    "userspace-by-accident-line-process",
+                    process = process,
+                    direction = word(*direction)
+                ),
                 evidence.name(end),
                 (),
                 used,
@@ -151,9 +153,12 @@ fn found(
         host: evidence.name(end).to_owned(),
         direction: only(directions),
         evidence: lines,
-        because: format!(
-            "{name} carries {place} and the processor holds it back ({}), while the kernel's own WireGuard is {state}.",
-            word(first)
+        because: say!(
+            "userspace-by-accident-because",
+            program = name,
+            place = place,
+            direction = word(first),
+            state = state
         ),
         remedies: vec![remedy(evidence, end, &tunnel.name, kernel)],
         refused: Vec::new(),
@@ -167,21 +172,32 @@ fn remedy(evidence: &Evidence, end: End, interface: &str, kernel: KernelWireGuar
         .into_iter()
         .chain([
             format!(
-                "wg showconf {interface} > /root/{interface}.saved  # keys: keep it to yourself"
+                "wg showconf {interface} > /root/{interface}.saved  # {}",
+                say!("userspace-by-accident-keys")
             ),
             format!("wg-quick down {interface} && wg-quick up {interface}"),
-            format!("ip -d link show {interface}  # now of kind wireguard"),
+            format!(
+                "ip -d link show {interface}  # {}",
+                say!("userspace-by-accident-kind-now")
+            ),
         ])
         .map(|text| command(evidence, end, text))
         .collect();
     Remedy {
-        title: "Let the kernel carry the tunnel: wg-quick takes it wherever it can".to_owned(),
+        title: say!("userspace-by-accident-remedy"),
         changes: Vec::new(),
         commands,
         goal: Goal::Goodput,
-        persistence: "`wireguard` in /etc/modules-load.d/wireguard.conf; whatever starts the daemon by itself (a unit, a container, WG_I_PREFER_BUGGY_USERSPACE_TO_POLISHED_KMOD) must go".to_owned(),
-        risk: "the tunnel is down for some seconds: not from a session through this tunnel (systemd-run, or the console); a daemon that is part of a product (Tailscale, NetBird …) is not to be replaced".to_owned(),
-        undo: command(evidence, end, format!("wg-quick down {interface}  # then start the daemon as it was started before")),
+        persistence: say!("userspace-by-accident-persistence"),
+        risk: say!("userspace-by-accident-risk"),
+        undo: command(
+            evidence,
+            end,
+            format!(
+                "wg-quick down {interface}  # {}",
+                say!("userspace-by-accident-start-daemon")
+            ),
+        ),
     }
 }
 

@@ -49,10 +49,11 @@ enum Window {
 }
 
 impl Window {
-    fn waits_for(self) -> &'static str {
+    /// By which the messages choose their words.
+    fn key(self) -> &'static str {
         match self {
-            Self::Receiver => "the receiver's window (tcpi_rwnd_limited)",
-            Self::Sender => "its own send buffer (tcpi_sndbuf_limited)",
+            Self::Receiver => "receiver",
+            Self::Sender => "sender",
         }
     }
 }
@@ -79,7 +80,7 @@ fn run(evidence: &Evidence) -> Outcome {
                 .collect(),
             not_known: vec![watched::no_load(
                 evidence,
-                "whether several connections are faster than one",
+                &say!("window-limited-unknown-several"),
             )],
             ..Outcome::default()
         };
@@ -88,10 +89,9 @@ fn run(evidence: &Evidence) -> Outcome {
     for direction in DIRECTIONS {
         let samples = evidence.samples(direction, Via::Tunnel);
         if !samples.is_empty() && samples.iter().all(|sample| sample.windows.is_none()) {
-            outcome.not_known.push(format!(
-                "{}: what the sender's TCP waited for is not known",
-                word(direction)
-            ));
+            outcome
+                .not_known
+                .push(say!("window-limited-unknown", direction = word(direction)));
         }
         outcome.found.extend(
             limited(evidence, direction).map(|limited| found(evidence, direction, limited)),
@@ -121,8 +121,7 @@ fn waited(evidence: &Evidence, direction: Direction) -> Option<Found> {
         .filter_map(|connection| Some((connection, share(connection)?)))
         .max_by(|one, other| one.1.1.total_cmp(&other.1.1))?;
     let (end, name) = place(direction, window);
-    let waits_for = window.waits_for();
-    let remote = connection.now.remote;
+    let remote = connection.now.remote.to_string();
     Some(Found {
         severity: Severity::Info,
         confidence: 0.5,
@@ -131,23 +130,30 @@ fn waited(evidence: &Evidence, direction: Direction) -> Option<Found> {
         direction: Some(direction),
         evidence: vec![
             line(
-                format!("share of the busy time the connection to {remote} waited for {waits_for}"),
+                say!(
+                    "window-limited-line-watched",
+                    remote = &remote,
+                    window = window.key()
+                ),
                 evidence.interface_at(sender(direction)),
                 (),
                 share.min(1.0),
                 "share",
             ),
             line(
-                "its goodput while it was watched",
+                say!("window-limited-line-watched-rate"),
                 evidence.interface_at(sender(direction)),
                 (),
                 watched::rate_of(connection),
                 "bit/s",
             ),
         ],
-        because: format!(
-            "A connection of the tunnel to {remote} waits {} of its time for {waits_for}: {name} may be too small for the way, or the program too slow.",
-            percent(share.min(1.0))
+        because: say!(
+            "window-limited-because-watched",
+            remote = remote,
+            share = percent(share.min(1.0)),
+            window = window.key(),
+            sysctl = name
         ),
         remedies: Vec::new(),
         refused: Vec::new(),
@@ -237,21 +243,25 @@ fn place(direction: Direction, window: Window) -> (End, &'static str) {
 
 fn found(evidence: &Evidence, direction: Direction, limited: Limited) -> Found {
     let (end, name) = place(direction, limited.window);
-    let waits_for = limited.window.waits_for();
-    let way = word(direction);
+    let window = limited.window.key();
     let from = evidence.name(sender(direction));
     let mut lines = vec![
         line(
-            format!("share of the busy time the sender waited for {waits_for}, {way}"),
+            say!(
+                "window-limited-line-waited",
+                window = window,
+                direction = word(direction)
+            ),
             from,
             (),
             limited.waited,
             "share",
         ),
         line(
-            format!(
-                "bytes under way per round trip of {}, {way}",
-                milliseconds(limited.rtt)
+            say!(
+                "window-limited-line-under-way",
+                rtt = milliseconds(limited.rtt),
+                direction = word(direction)
             ),
             from,
             (),
@@ -259,7 +269,7 @@ fn found(evidence: &Evidence, direction: Direction, limited: Limited) -> Found {
             "bytes",
         ),
         line(
-            format!("TCP goodput through the tunnel: one connection, and several, {way}"),
+            say!("window-limited-line-rates", direction = word(direction)),
             from,
             limited.one,
             limited.several,
@@ -268,7 +278,7 @@ fn found(evidence: &Evidence, direction: Direction, limited: Limited) -> Found {
     ];
     if let Some((_, limit)) = sysctl_limit(evidence, direction, limited.window) {
         lines.push(line(
-            format!("{name}, largest"),
+            say!("window-limited-line-largest", sysctl = name),
             evidence.name(end),
             (),
             limit,
@@ -283,13 +293,14 @@ fn found(evidence: &Evidence, direction: Direction, limited: Limited) -> Found {
         host: evidence.name(end).to_owned(),
         direction: Some(direction),
         evidence: lines,
-        because: format!(
-            "One connection reaches {} because {} of the time it waits for {waits_for}: {} bytes per round trip of {} are no more. Several together reach {}.",
-            rate(limited.one),
-            percent(limited.waited),
-            limited.size.round(),
-            milliseconds(limited.rtt),
-            rate(limited.several)
+        because: say!(
+            "window-limited-because",
+            rate = rate(limited.one),
+            share = percent(limited.waited),
+            window = window,
+            bytes = limited.size.round(),
+            rtt = milliseconds(limited.rtt),
+            several = rate(limited.several)
         ),
         remedies: larger(evidence, direction, limited).into_iter().collect(),
         refused: Vec::new(),
@@ -325,10 +336,10 @@ fn larger(evidence: &Evidence, direction: Direction, limited: Limited) -> Option
     };
     Some(remedy_of(
         evidence,
-        format!(
-            "Let a connection of {} have a buffer of up to {} MiB",
-            evidence.name(end),
-            bytes >> 20
+        say!(
+            "window-limited-remedy",
+            host = evidence.name(end),
+            mebibytes = bytes >> 20
         ),
         vec![(
             Change {
@@ -339,10 +350,7 @@ fn larger(evidence: &Evidence, direction: Direction, limited: Limited) -> Option
             json!(text.trim()),
         )],
         Goal::Goodput,
-        format!(
-            "up to {} MiB of memory for each connection that fills it; programs that set SO_RCVBUF or SO_SNDBUF themselves gain nothing",
-            bytes >> 20
-        ),
+        say!("window-limited-risk", mebibytes = bytes >> 20),
     ))
 }
 
