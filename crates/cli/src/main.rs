@@ -5,23 +5,32 @@ mod exit;
 mod failure;
 mod far;
 mod files;
+mod help;
 mod interrupt;
+mod language;
 mod numbers;
 mod terminal;
+mod usage;
 mod whole;
 
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
+use wirespeed_words::Language;
 
 use crate::commands::{agent, demo, doctor, explain, lab, test, tune};
 use crate::exit::Exit;
 use crate::failure::Failure;
+use crate::language::Tongue;
 
 /// Finds out why a WireGuard tunnel is slow, and mends it with proof and an undo.
 #[derive(Debug, Parser)]
 #[command(name = "wirespeed", version, max_term_width = 100, after_help = EXAMPLES)]
 struct Arguments {
+    /// Language of what people read. Else the one LANGUAGE, LC_ALL, LC_MESSAGES or LANG asks for; with --json, English.
+    #[arg(long, value_enum, global = true)]
+    lang: Option<Tongue>,
+
     #[command(subcommand)]
     command: Command,
 }
@@ -62,7 +71,7 @@ enum Command {
 }
 
 fn main() -> ExitCode {
-    let arguments = Arguments::parse();
+    let arguments = understood();
     match run(&arguments.command) {
         Ok(exit) => exit.into(),
         Err(failure) => {
@@ -76,6 +85,25 @@ fn main() -> ExitCode {
             failure.exit.into()
         }
     }
+}
+
+/// The command line, in the language it asks for. Where it makes no sense, or asks for help, the program ends here.
+fn understood() -> Arguments {
+    let typed = std::env::args_os().collect();
+    let (language, typed) = language::of_arguments(typed, |name| std::env::var(name).ok());
+    wirespeed_words::speak(language);
+    if language == Language::English {
+        return Arguments::parse_from(typed);
+    }
+    let matches = help::matches(&help::in_language(Arguments::command()), typed);
+    let understood = matches.and_then(|matches| Arguments::from_arg_matches(&matches));
+    understood.unwrap_or_else(|error| {
+        if help::is_shown(&error) {
+            error.exit();
+        }
+        terminal::say_wrong_usage(&usage::complaint(&error));
+        std::process::exit(error.exit_code())
+    })
 }
 
 impl Command {

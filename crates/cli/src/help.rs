@@ -1,0 +1,300 @@
+//! The help in another language than that of the source.
+//!
+//! The doc comments of the arguments are the English help. Any other language has one message for each command and each
+//! argument, with a key made from the definition; they are put into the definition before the command line is read.
+
+use std::cell::RefCell;
+use std::ffi::OsString;
+
+use clap::builder::StyledStr;
+use clap::error::ErrorKind;
+use clap::{Arg, ArgAction, ArgMatches, Command};
+use wirespeed_words::{Value, is_there, language, message};
+
+/// Where the name of a command goes into a key.
+const ROOT: &str = "help";
+
+/// The definition with every text in the language of the moment.
+pub(crate) fn in_language(definition: Command) -> Command {
+    Walk::default().command(definition, ROOT)
+}
+
+/// What was typed, with a `help` command that does what clap's own does.
+///
+/// # Errors
+/// clap's: wrong usage, or the help that was asked for.
+pub(crate) fn matches(
+    definition: &Command,
+    arguments: Vec<OsString>,
+) -> Result<ArgMatches, clap::Error> {
+    let program = arguments.first().cloned().unwrap_or_default();
+    let matches = definition.clone().try_get_matches_from(arguments)?;
+    match help_wanted(&matches) {
+        Some(path) => {
+            let help = std::iter::once(program)
+                .chain(path)
+                .chain(std::iter::once("--help".into()));
+            definition.clone().try_get_matches_from(help)
+        }
+        None => Ok(matches),
+    }
+}
+
+/// The command whose help a `help` command asks for.
+fn help_wanted(matches: &ArgMatches) -> Option<Vec<OsString>> {
+    let mut path: Vec<OsString> = Vec::new();
+    let mut at = matches;
+    while let Some((name, inner)) = at.subcommand() {
+        if name == "help" {
+            let of = inner.get_many::<OsString>("subcommand");
+            path.extend(of.into_iter().flatten().cloned());
+            return Some(path);
+        }
+        path.push(name.into());
+        at = inner;
+    }
+    None
+}
+
+/// Prints what went wrong with the command line, or the help that was asked for, and says how to end.
+pub(crate) fn is_shown(error: &clap::Error) -> bool {
+    matches!(
+        error.kind(),
+        ErrorKind::DisplayHelp
+            | ErrorKind::DisplayVersion
+            | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand
+    )
+}
+
+#[derive(Default)]
+struct Walk {
+    /// Keys that were looked up, and are not there.
+    missing: RefCell<Vec<String>>,
+    /// Keys that were looked up, and are.
+    used: RefCell<Vec<String>>,
+}
+
+impl Walk {
+    fn command(&self, command: Command, path: &str) -> Command {
+        let about = if path == ROOT {
+            format!("{ROOT}-wirespeed")
+        } else {
+            path.to_owned()
+        };
+        let hidden = command.is_hide_set();
+        let mut command = command;
+        if command.get_about().is_some() && !hidden {
+            let text = Text::of(self.say(&about));
+            command = command.about(text.short);
+            if command.get_long_about().is_some()
+                && let Some(long) = text.long
+            {
+                command = command.long_about(long);
+            }
+        }
+        if command.get_after_help().is_some() {
+            command = command.after_help(self.say(&format!("{path}-after")));
+        }
+        if hidden {
+            return command;
+        }
+        let long = has_long_help(&command);
+        let style = *command.get_styles().get_usage();
+        let usage = self.say("help-word-usage");
+        let template = format!(
+            "{{before-help}}{{about-with-newline}}\n{style}{usage}{style:#} {{usage}}\n\n{{all-args}}{{after-help}}"
+        );
+        command = command
+            .help_template(template)
+            .subcommand_help_heading(self.say("help-word-commands"))
+            .subcommand_value_name(self.say("help-word-command"))
+            .disable_help_flag(true)
+            .mut_args(|argument| self.argument(argument, path, long))
+            .mut_subcommands(|inner| {
+                let path = format!("{path}-{}", inner.get_name());
+                self.command(inner, &path)
+            });
+        let help = Arg::new("help")
+            .short('h')
+            .long("help")
+            .action(ArgAction::Help)
+            .help_heading(self.say("help-word-options"));
+        command = command.arg(if long {
+            help.help(self.say("help-word-help-more"))
+                .long_help(self.say("help-word-help-less"))
+        } else {
+            help.help(self.say("help-word-help"))
+        });
+        if command.get_version().is_some() {
+            let version = Arg::new("version")
+                .short('V')
+                .long("version")
+                .action(ArgAction::Version)
+                .help_heading(self.say("help-word-options"))
+                .help(self.say("help-word-version"));
+            command = command.disable_version_flag(true).arg(version);
+        }
+        if command.has_subcommands() {
+            command = command
+                .disable_help_subcommand(true)
+                .subcommand(self.help_command());
+        }
+        command
+    }
+
+    fn help_command(&self) -> Command {
+        let name = self.say("help-word-command");
+        let usage = self.say("help-word-usage");
+        Command::new("help")
+            .about(self.say("help-word-help-command"))
+            .disable_help_flag(true)
+            .disable_version_flag(true)
+            .help_template(format!(
+                "{{about-with-newline}}\n{usage} {{usage}}\n\n{{all-args}}"
+            ))
+            .arg(
+                Arg::new("subcommand")
+                    .action(ArgAction::Append)
+                    .num_args(..)
+                    .value_parser(clap::value_parser!(OsString))
+                    .value_name(name)
+                    .help_heading(self.say("help-word-arguments"))
+                    .help(self.say("help-word-help-of")),
+            )
+    }
+
+    fn argument(&self, argument: Arg, path: &str, long: bool) -> Arg {
+        let heading = match argument.get_help_heading() {
+            Some(heading) => self.say(&format!("help-heading-{}", key_of(heading))),
+            None if argument.is_positional() => self.say("help-word-arguments"),
+            None => self.say("help-word-options"),
+        };
+        let mut text = Text::of(self.say(&self.key_of_argument(&argument, path)));
+        let more = self.possible(&argument);
+        if argument.get_long_help().is_none() {
+            text.long = None;
+        }
+        let mut argument = argument;
+        if !more.is_empty() {
+            let whole = text.long.unwrap_or_else(|| text.short.clone());
+            text.long = long.then(|| format!("{whole}\n\n{}", more.join("\n")));
+            text.short = format!("{} {}", text.short, more.join(" "));
+            argument = argument.hide_default_value(true).hide_possible_values(true);
+        }
+        argument = argument.help(text.short).help_heading(heading);
+        if let Some(long) = text.long {
+            argument = argument.long_help(long);
+        }
+        if argument.get_action().takes_values()
+            && let Some(names) = argument.get_value_names()
+        {
+            let names: Vec<String> = names.iter().map(|name| self.value(name)).collect();
+            argument = argument.value_names(names);
+        }
+        argument
+    }
+
+    /// What clap adds to the help of an argument: its default, and the values there are.
+    fn possible(&self, argument: &Arg) -> Vec<String> {
+        let mut more = Vec::new();
+        if !argument.get_action().takes_values() {
+            return more;
+        }
+        let defaults: Vec<_> = argument
+            .get_default_values()
+            .iter()
+            .map(|value| value.to_string_lossy())
+            .collect();
+        if !defaults.is_empty() && !argument.is_hide_default_value_set() {
+            more.push(self.say_of("help-word-default", &defaults.join(" ")));
+        }
+        let values: Vec<String> = argument
+            .get_possible_values()
+            .iter()
+            .filter(|value| !value.is_hide_set())
+            .map(|value| value.get_name().to_owned())
+            .collect();
+        if !values.is_empty() && !argument.is_hide_possible_values_set() {
+            more.push(self.say_of("help-word-possible", &values.join(", ")));
+        }
+        more
+    }
+
+    /// Its own, or that of an argument that several commands have.
+    fn key_of_argument(&self, argument: &Arg, path: &str) -> String {
+        let name = key_of(argument.get_id().as_str());
+        let own = format!("{path}-{name}");
+        let shared = format!("help-any-{name}");
+        if !is_there(language(), &own) && is_there(language(), &shared) {
+            shared
+        } else {
+            own
+        }
+    }
+
+    /// The name of a value: `FILE`. One letter is no word.
+    fn value(&self, name: &str) -> String {
+        let word = name.chars().all(|one| one.is_ascii_uppercase()) && name.len() > 1;
+        if word {
+            self.say(&format!("help-value-{}", name.to_lowercase()))
+        } else {
+            name.to_owned()
+        }
+    }
+
+    fn say(&self, key: &str) -> String {
+        self.look_up(key);
+        message(key, [])
+    }
+
+    fn say_of(&self, key: &str, values: &str) -> String {
+        self.look_up(key);
+        message(key, [("values", Value::from(values))])
+    }
+
+    fn look_up(&self, key: &str) {
+        let list = if is_there(language(), key) {
+            &self.used
+        } else {
+            &self.missing
+        };
+        list.borrow_mut().push(key.to_owned());
+    }
+}
+
+/// A help text: its first paragraph, and the whole of it where there is more.
+struct Text {
+    short: String,
+    long: Option<String>,
+}
+
+impl Text {
+    fn of(whole: String) -> Self {
+        match whole.split_once("\n\n") {
+            Some((first, _)) => Self {
+                short: first.trim_end_matches('.').to_owned(),
+                long: Some(whole),
+            },
+            None => Self {
+                short: whole,
+                long: None,
+            },
+        }
+    }
+}
+
+/// Does `--help` say more than `-h`?
+fn has_long_help(command: &Command) -> bool {
+    let more = |text: Option<&StyledStr>| text.is_some();
+    more(command.get_long_about())
+        || command
+            .get_arguments()
+            .any(|argument| more(argument.get_long_help()))
+}
+
+fn key_of(name: &str) -> String {
+    name.to_lowercase().replace(['_', ' '], "-")
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,98 @@
+use std::collections::BTreeSet;
+
+use clap::CommandFactory;
+use wirespeed_words::{Language, within};
+
+use super::*;
+use crate::{Arguments, usage};
+
+/// The keys of the French help, as the file has them.
+fn written() -> BTreeSet<String> {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../words/locales/fr/help.ftl");
+    let text = std::fs::read_to_string(path).expect("the texts");
+    text.lines()
+        .filter(|line| line.starts_with("help-"))
+        .filter_map(|line| Some(line.split_once(" =")?.0.to_owned()))
+        .collect()
+}
+
+#[test]
+fn every_command_and_argument_has_its_french_help_and_no_text_is_left_over() {
+    let walk = Walk::default();
+    let _definition = within(Language::French, || {
+        walk.command(Arguments::command(), ROOT)
+    });
+    let missing: BTreeSet<String> = walk.missing.into_inner().into_iter().collect();
+    assert!(missing.is_empty(), "missing: {missing:#?}");
+    let mut used: BTreeSet<String> = walk.used.into_inner().into_iter().collect();
+    used.extend(usage::KEYS.map(str::to_owned));
+    used.insert("help-word-help".to_owned());
+    let unused: Vec<String> = written().difference(&used).cloned().collect();
+    assert!(unused.is_empty(), "there, and never shown: {unused:#?}");
+    for key in usage::KEYS {
+        assert!(is_there(Language::French, key), "{key} is missing");
+    }
+}
+
+/// The French definition takes what the English one takes.
+#[test]
+fn a_definition_in_french_is_the_same_definition() {
+    let french = within(Language::French, || in_language(Arguments::command()));
+    french.clone().debug_assert();
+    let parse = |line: &str| {
+        let arguments = line.split(' ').map(OsString::from).collect();
+        within(Language::French, || matches(&french, arguments))
+    };
+    for line in [
+        "w doctor wg0 --passive --for 60s",
+        "w --lang fr tune undo --json",
+        "w lab exec client -- ping -c 3 10.9.0.2",
+        "w agent",
+    ] {
+        assert!(parse(line).is_ok(), "{line}");
+    }
+    for (line, kind) in [
+        ("w --help", ErrorKind::DisplayHelp),
+        ("w help", ErrorKind::DisplayHelp),
+        ("w help tune undo", ErrorKind::DisplayHelp),
+        ("w tune help undo", ErrorKind::DisplayHelp),
+        ("w help gremlins", ErrorKind::InvalidSubcommand),
+        ("w --version", ErrorKind::DisplayVersion),
+        ("w doctor --no-such", ErrorKind::UnknownArgument),
+    ] {
+        assert_eq!(
+            parse(line).err().map(|error| error.kind()),
+            Some(kind),
+            "{line}"
+        );
+    }
+}
+
+/// What clap has no text of its own for is no English text either.
+#[test]
+fn no_english_is_left_in_the_french_help() {
+    fn each(command: &mut Command, see: &mut dyn FnMut(String)) {
+        see(command.render_long_help().to_string());
+        see(command.render_help().to_string());
+        for inner in command.get_subcommands_mut() {
+            if !inner.is_hide_set() {
+                each(inner, see);
+            }
+        }
+    }
+    let mut french = within(Language::French, || in_language(Arguments::command()));
+    french.build();
+    each(&mut french, &mut |help| {
+        for word in [
+            " the ",
+            " Print ",
+            "Usage:",
+            "default:",
+            "Commands:",
+            "values:",
+            "<FILE>",
+        ] {
+            assert!(!help.contains(word), "{word:?} in {help}");
+        }
+    });
+}

@@ -1,0 +1,137 @@
+//! Which language this run speaks: known before the command line is read, since its help and errors are spoken, too.
+
+use std::ffi::OsString;
+
+use clap::ValueEnum;
+use wirespeed_words::Language;
+
+/// What `--lang` takes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Tongue {
+    En,
+    Fr,
+}
+
+/// Commands that programs speak to. They are English, like everything one machine tells another.
+const HELPERS: [&str; 3] = ["agent", "tune-watch", "lab-emulator"];
+
+/// The language of these arguments (the program's name first), and the arguments with `--lang` before all others: a
+/// command that takes either options or further commands would take the one for the other behind it.
+pub(crate) fn of_arguments(
+    arguments: Vec<OsString>,
+    variable: impl Fn(&str) -> Option<String>,
+) -> (Language, Vec<OsString>) {
+    let own_end = arguments
+        .iter()
+        .position(|argument| argument == "--")
+        .unwrap_or(arguments.len());
+    let mut own = arguments;
+    let rest = own.split_off(own_end);
+    let asked = asked(&mut own);
+    let command = own.iter().skip(1).find(|argument| !is_option(argument));
+    let helper = command.is_some_and(|command| HELPERS.iter().any(|helper| command == helper));
+    let scripted = own.iter().any(|argument| argument == "--json");
+    let language = match asked {
+        _ if helper => Language::English,
+        Some(language) => language,
+        None if scripted => Language::English,
+        None => Language::of_environment(variable),
+    };
+    if let Some(asked) = asked {
+        let lang = OsString::from(format!("--lang={}", asked.tag()));
+        own.insert(own.len().min(1), lang);
+    }
+    own.extend(rest);
+    (language, own)
+}
+
+/// Takes `--lang LANGUAGE` out, the last one counts. One that names no language stays for the command line to complain of.
+fn asked(own: &mut Vec<OsString>) -> Option<Language> {
+    let known = |value: &str| {
+        Language::ALL
+            .into_iter()
+            .find(|language| language.tag() == value)
+    };
+    let mut asked = None;
+    let mut index = 1;
+    while index < own.len() {
+        let (value, taken) = match own[index].to_str() {
+            Some("--lang") => (own.get(index + 1).and_then(|next| next.to_str()), 2),
+            Some(text) => (text.strip_prefix("--lang="), 1),
+            None => (None, 1),
+        };
+        if let Some(language) = value.and_then(known) {
+            asked = Some(language);
+            own.drain(index..index + taken);
+        } else {
+            index += 1;
+        }
+    }
+    asked
+}
+
+fn is_option(argument: &OsString) -> bool {
+    argument.to_string_lossy().starts_with('-')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(line: &str, lang: &str) -> (Language, String) {
+        let arguments = line.split(' ').map(OsString::from).collect();
+        let (language, arguments) =
+            of_arguments(arguments, |name| (name == "LANG").then(|| lang.to_owned()));
+        let arguments: Vec<String> = arguments
+            .iter()
+            .map(|argument| argument.to_string_lossy().into_owned())
+            .collect();
+        (language, arguments.join(" "))
+    }
+
+    #[test]
+    fn the_option_counts_before_the_environment_wherever_it_stands() {
+        use Language::{English, French};
+        for (line, lang, language, arguments) in [
+            ("w doctor", "fr_FR.UTF-8", French, "w doctor"),
+            ("w doctor", "de_DE.UTF-8", English, "w doctor"),
+            ("w --lang en doctor", "fr", English, "w --lang=en doctor"),
+            ("w tune --lang=fr undo", "", French, "w --lang=fr tune undo"),
+            (
+                "w --lang en explain --lang fr",
+                "",
+                French,
+                "w --lang=fr explain",
+            ),
+            (
+                "w doctor --lang klingon",
+                "fr",
+                French,
+                "w doctor --lang klingon",
+            ),
+            ("w doctor --lang", "fr", French, "w doctor --lang"),
+            (
+                "w lab exec client -- w --lang fr",
+                "C",
+                English,
+                "w lab exec client -- w --lang fr",
+            ),
+        ] {
+            assert_eq!(of(line, lang), (language, arguments.to_owned()), "{line}");
+        }
+    }
+
+    #[test]
+    fn what_scripts_and_machines_read_is_english() {
+        let language = |line: &str| of(line, "fr_FR.UTF-8").0;
+        assert_eq!(language("w doctor --json"), Language::English);
+        assert_eq!(language("w doctor --json --lang fr"), Language::French);
+        for helper in HELPERS {
+            assert_eq!(language(&format!("w {helper}")), Language::English);
+            assert_eq!(
+                language(&format!("w --lang fr {helper}")),
+                Language::English
+            );
+        }
+    }
+}

@@ -1,0 +1,179 @@
+//! What is wrong with the command line, in another language than clap's own.
+
+use std::error::Error as _;
+use std::fmt::Write as _;
+
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+use wirespeed_words::{Value, message};
+
+/// The texts, for the test that looks for unused ones.
+#[cfg(test)]
+pub(crate) const KEYS: [&str; 19] = [
+    "help-error",
+    "help-error-twice",
+    "help-error-conflict",
+    "help-error-conflicts",
+    "help-error-no-value",
+    "help-error-value",
+    "help-error-value-because",
+    "help-error-command",
+    "help-error-missing",
+    "help-error-missing-command",
+    "help-error-equals",
+    "help-error-too-many",
+    "help-error-too-few",
+    "help-error-unknown",
+    "help-error-utf8",
+    "help-error-similar",
+    "help-error-as-value",
+    "help-error-usage",
+    "help-error-more",
+];
+
+/// The complaint as clap makes it: what is wrong, a tip, how the command is used.
+pub(crate) fn complaint(error: &clap::Error) -> String {
+    let mut out = say("help-error", [("what", what(error).into())]);
+    if let Some(values) = strings(error, ContextKind::ValidValue).filter(|all| !all.is_empty()) {
+        let possible = say("help-word-possible", [("values", values.join(", ").into())]);
+        let _ = write!(out, "\n  {possible}");
+    }
+    for tip in tips(error) {
+        let _ = write!(out, "\n\n  {tip}");
+    }
+    if let Some(usage) = text(error, ContextKind::Usage) {
+        let usage = usage.strip_prefix("Usage:").unwrap_or(&usage);
+        let usage = usage.trim_start().to_owned();
+        let _ = write!(
+            out,
+            "\n\n{}",
+            say("help-error-usage", [("usage", usage.into())])
+        );
+    }
+    let _ = writeln!(out, "\n\n{}", say("help-error-more", []));
+    out
+}
+
+fn what(error: &clap::Error) -> String {
+    let argument = text(error, ContextKind::InvalidArg).unwrap_or_default();
+    let value = text(error, ContextKind::InvalidValue).unwrap_or_default();
+    let command = text(error, ContextKind::InvalidSubcommand).unwrap_or_default();
+    match error.kind() {
+        ErrorKind::ArgumentConflict => conflict(error, argument, command),
+        ErrorKind::InvalidValue if value.is_empty() => {
+            say("help-error-no-value", [("argument", argument.into())])
+        }
+        ErrorKind::InvalidValue => of_value("help-error-value", argument, value),
+        ErrorKind::ValueValidation => match error.source() {
+            Some(because) => say(
+                "help-error-value-because",
+                [
+                    ("argument", argument.into()),
+                    ("value", value.into()),
+                    ("because", because.to_string().into()),
+                ],
+            ),
+            None => of_value("help-error-value", argument, value),
+        },
+        ErrorKind::InvalidSubcommand => say("help-error-command", [("command", command.into())]),
+        ErrorKind::MissingSubcommand => {
+            say("help-error-missing-command", [("command", command.into())])
+        }
+        ErrorKind::MissingRequiredArgument => {
+            let mut out = say("help-error-missing", []);
+            for argument in strings(error, ContextKind::InvalidArg).unwrap_or_default() {
+                let _ = write!(out, "\n  {argument}");
+            }
+            out
+        }
+        ErrorKind::NoEquals => say("help-error-equals", [("argument", argument.into())]),
+        ErrorKind::TooManyValues => of_value("help-error-too-many", argument, value),
+        ErrorKind::TooFewValues | ErrorKind::WrongNumberOfValues => {
+            say("help-error-too-few", [("argument", argument.into())])
+        }
+        ErrorKind::UnknownArgument => say("help-error-unknown", [("argument", argument.into())]),
+        ErrorKind::InvalidUtf8 => say("help-error-utf8", []),
+        // Nothing is wrong with the command line: writing failed, or it is help that was asked for.
+        _ => error.to_string(),
+    }
+}
+
+fn conflict(error: &clap::Error, argument: String, command: String) -> String {
+    let argument = if argument.is_empty() {
+        command
+    } else {
+        argument
+    };
+    let prior = match error.get(ContextKind::PriorArg) {
+        Some(ContextValue::String(one)) if *one == argument => {
+            return say("help-error-twice", [("argument", argument.into())]);
+        }
+        Some(ContextValue::String(one)) => vec![one.clone()],
+        Some(ContextValue::Strings(several)) => several.clone(),
+        _ => Vec::new(),
+    };
+    match prior.as_slice() {
+        [] => say("help-error-conflicts", [("argument", argument.into())]),
+        prior => say(
+            "help-error-conflict",
+            [
+                ("argument", argument.into()),
+                ("others", prior.join(", ").into()),
+            ],
+        ),
+    }
+}
+
+/// What may have been meant.
+fn tips(error: &clap::Error) -> Vec<String> {
+    let mut tips = Vec::new();
+    for kind in [
+        ContextKind::SuggestedSubcommand,
+        ContextKind::SuggestedArg,
+        ContextKind::SuggestedValue,
+    ] {
+        let similar = strings(error, kind).unwrap_or_default();
+        if !similar.is_empty() {
+            tips.push(say(
+                "help-error-similar",
+                [("similar", similar.join(", ").into())],
+            ));
+        }
+    }
+    let as_value = |tip: &clap::builder::StyledStr| tip.to_string().contains("as a value");
+    let as_value = match error.get(ContextKind::Suggested) {
+        Some(ContextValue::StyledStrs(own)) => own.iter().any(as_value),
+        _ => false,
+    };
+    if as_value && let Some(argument) = text(error, ContextKind::InvalidArg) {
+        tips.push(say("help-error-as-value", [("argument", argument.into())]));
+    }
+    tips
+}
+
+fn of_value(key: &str, argument: String, value: String) -> String {
+    say(
+        key,
+        [("argument", argument.into()), ("value", value.into())],
+    )
+}
+
+fn text(error: &clap::Error, kind: ContextKind) -> Option<String> {
+    match error.get(kind)? {
+        ContextValue::String(text) => Some(text.clone()),
+        ContextValue::StyledStr(text) => Some(text.to_string()),
+        ContextValue::Number(number) => Some(number.to_string()),
+        _ => None,
+    }
+}
+
+fn strings(error: &clap::Error, kind: ContextKind) -> Option<Vec<String>> {
+    match error.get(kind)? {
+        ContextValue::Strings(all) => Some(all.clone()),
+        ContextValue::String(one) => Some(vec![one.clone()]),
+        _ => None,
+    }
+}
+
+fn say<'a, const N: usize>(key: &str, values: [(&'a str, Value<'a>); N]) -> String {
+    message(key, values)
+}
