@@ -219,6 +219,9 @@ fn share(filter: &TunnelFilter, passed: &Passed) -> f64 {
     (compared * SECONDS_PER_RULE / passed.busy).clamp(0.0, 1.0)
 }
 
+/// Says what the rules of a hook are compared with.
+type RulesOf = fn(&str) -> String;
+
 fn found(evidence: &Evidence, end: End, hits: &[Hit]) -> Option<Found> {
     let worst = hits
         .iter()
@@ -226,7 +229,7 @@ fn found(evidence: &Evidence, end: End, hits: &[Hit]) -> Option<Found> {
     let filter = filter(evidence, end)?;
     let directions: Vec<Direction> = hits.iter().map(|hit| hit.direction).collect();
     let place = evidence.interface_at(end);
-    let ways: [(fn(&str) -> String, _); 4] = [
+    let ways: [(RulesOf, &BTreeMap<String, usize>); 4] = [
         (
             |hook| say!("firewall-cost-line-outer-in", hook = hook),
             &filter.outer_in,

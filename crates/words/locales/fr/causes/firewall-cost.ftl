@@ -1,9 +1,9 @@
 firewall-cost-title = De nombreuses règles de pare-feu sur le chemin de chaque paquet
 firewall-cost-because = Sur { $host }, les paquets du tunnel sont comparés à { $rules } règles au plus, ce qui prend environ { $share } du temps que ses cœurs consacrent au tunnel, et il n’y a plus de temps de processeur disponible.
-firewall-cost-line-outer-in = `nft list ruleset` : règles de { $hook } auxquelles sont comparés les paquets externes qui entrent
-firewall-cost-line-outer-out = `nft list ruleset` : règles de { $hook } auxquelles sont comparés les paquets externes qui sortent
-firewall-cost-line-inner-in = `nft list ruleset` : règles de { $hook } auxquelles sont comparés les paquets qui sortent du tunnel
-firewall-cost-line-inner-out = `nft list ruleset` : règles de { $hook } auxquelles sont comparés les paquets qui entrent dans le tunnel
+firewall-cost-line-outer-in = `nft list ruleset` : règles du hook { $hook } auxquelles sont comparés les paquets externes qui entrent
+firewall-cost-line-outer-out = `nft list ruleset` : règles du hook { $hook } auxquelles sont comparés les paquets externes qui sortent
+firewall-cost-line-inner-in = `nft list ruleset` : règles du hook { $hook } auxquelles sont comparés les paquets qui sortent du tunnel
+firewall-cost-line-inner-out = `nft list ruleset` : règles du hook { $hook } auxquelles sont comparés les paquets qui entrent dans le tunnel
 firewall-cost-line-share = leur part du temps occupé (hors autres processus), en comptant 10 ns par règle, { $direction }
 firewall-cost-remedy-port = Une règle pour le port du tunnel avant toutes les autres
 firewall-cost-persistence-port = la même ligne en tête de la chaîne dans /etc/nftables.conf, ou dans l’outil qui écrit les règles
