@@ -1,12 +1,12 @@
 ring-overflow-title = L’anneau de réception (ring) de la carte réseau déborde
-ring-overflow-because = { $lost } paquets, outre { $through ->
-    [one] { $through } passé
-   *[other] { $through } passés
- }, sont arrivés à { $card } alors qu’elle n’avait aucun tampon libre, et se sont perdus dans la carte.
-ring-overflow-because-ring = { $lost } paquets, outre { $through ->
-    [one] { $through } passé
-   *[other] { $through } passés
- }, sont arrivés à { $card } alors qu’elle n’avait aucun tampon libre, et se sont perdus dans la carte (son anneau de réception en contient { $ring }).
+ring-overflow-because = { $lost } paquets sont arrivés à la carte { $card } alors qu’elle n’avait aucun tampon libre, et s’y sont perdus ; { $through ->
+    [one] { $through } autre est passé
+   *[other] { $through } autres sont passés
+ }.
+ring-overflow-because-ring = { $lost } paquets sont arrivés à la carte { $card } alors qu’elle n’avait aucun tampon libre (son anneau de réception en contient { $ring }), et s’y sont perdus ; { $through ->
+    [one] { $through } autre est passé
+   *[other] { $through } autres sont passés
+ }.
 ring-overflow-line-ring = anneau de réception (ring) : longueur la plus grande et actuelle (ethtool -g)
 ring-overflow-line-lost = rx_packets et { $counter }, { $when }
 ring-overflow-line-empty = { $counter }, { $when } (aucun tampon libre, pas encore une perte)

@@ -2,12 +2,12 @@ userspace-by-accident-title = Un programme porte le tunnel alors que le noyau le
 userspace-by-accident-because = { $program } porte { $place } et le processeur le freine ({ $direction }), alors que le WireGuard du noyau est { $state ->
     [built-in] intégré
     [loaded] chargé
-   *[installed] installé, mais pas chargé
+   *[installed] installé mais non chargé
  }.
 userspace-by-accident-state = { $state ->
     [built-in] intégré
     [loaded] chargé
-   *[installed] installé, mais pas chargé
+   *[installed] installé mais non chargé
  }
 userspace-by-accident-line-kind = type du lien, et ce qui le porte
 userspace-by-accident-line-kernel = le WireGuard du noyau (/sys/module, modules.dep)
