@@ -4,6 +4,8 @@
 //! carries a handle of its own, so that it is told from anybody else's; the kernel's default has the handle 0.
 //! An administrator's qdisc is never replaced, since to put it back exactly could not be promised.
 
+use wirespeed_words::say;
+
 use crate::link::{check_name, link};
 use crate::netlink::{
     Attributes, NLM_F_CREATE, NLM_F_REPLACE, Netlink, RTM_DELQDISC, RTM_GETQDISC, RTM_NEWQDISC,
@@ -76,16 +78,17 @@ pub(crate) fn shell(interface: &str, value: &Value) -> Vec<String> {
 }
 
 pub(crate) fn describe(interface: &str) -> String {
-    format!("{interface} egress shaper")
+    say!("settings-egress-shaper", interface = interface)
 }
 
 pub(crate) fn persistence(interface: &str, value: &Value) -> String {
     match shell(interface, value).first() {
-        Some(command) => format!(
-            "`PostUp = {command}` in /etc/wireguard/{interface}.conf, or [TokenBucketFilter] / [CAKE] in the .network file of \
-             systemd-networkd where it owns the link"
+        Some(command) => say!(
+            "settings-egress-shaper-persistence",
+            command = command,
+            interface = interface
         ),
-        None => "nothing to keep".to_owned(),
+        None => say!("settings-nothing-to-keep"),
     }
 }
 

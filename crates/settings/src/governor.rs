@@ -5,6 +5,8 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use wirespeed_words::say;
+
 use crate::{SettingError, Value};
 
 const DIRECTORY: &str = "/sys/devices/system/cpu/cpufreq";
@@ -75,7 +77,7 @@ pub(crate) fn shell(value: &Value) -> Vec<String> {
 }
 
 pub(crate) fn describe() -> String {
-    "frequency governor of the processor".to_owned()
+    say!("settings-governor")
 }
 
 pub(crate) fn persistence(value: &Value) -> String {
@@ -83,10 +85,7 @@ pub(crate) fn persistence(value: &Value) -> String {
         Some(Wanted::Every(name)) => name,
         _ => "NAME".to_owned(),
     };
-    format!(
-        "`GOVERNOR=\"{name}\"` in /etc/default/cpufrequtils (package cpufrequtils), or a profile of tuned; \
-         cpupower's service has `governor='{name}'` in /etc/default/cpupower"
-    )
+    say!("settings-governor-persistence", governor = name)
 }
 
 enum Wanted {

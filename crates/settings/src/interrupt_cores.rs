@@ -3,6 +3,8 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use wirespeed_words::say;
+
 use crate::{SettingError, Value};
 
 /// Cores beyond any machine's.
@@ -75,13 +77,13 @@ pub(crate) fn shell(number: u32, value: &Value) -> Vec<String> {
 }
 
 pub(crate) fn describe(number: u32) -> String {
-    format!("cores of interrupt {number}")
+    say!("settings-interrupt-cores", number = number.to_string())
 }
 
 pub(crate) fn persistence(number: u32, _: &Value) -> String {
-    format!(
-        "the same line at each start, where the number is looked up by its name in /proc/interrupts (numbers change); and \
-         where irqbalance runs, `IRQBALANCE_ARGS=--banirq={number}` in /etc/default/irqbalance, else it moves it again"
+    say!(
+        "settings-interrupt-cores-persistence",
+        number = number.to_string()
     )
 }
 

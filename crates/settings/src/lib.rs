@@ -5,6 +5,9 @@
 //! documents. Nothing here decides *whether* to change something: that is `wirespeed-tune`.
 //!
 //! Every call acts in the network namespace of the calling thread.
+//!
+//! What a knob is called and how it is kept is said in the language of the moment. Errors are English: they are what one
+//! machine tells another.
 
 mod egress_shaper;
 mod error;
@@ -27,6 +30,7 @@ pub use error::SettingError;
 pub use shell_word::shell_word;
 
 use serde::{Deserialize, Serialize};
+use wirespeed_words::{Language, within};
 
 /// The value of a setting; `null` = the kernel's default or "not set". Each knob documents its shape.
 pub type Value = serde_json::Value;
@@ -105,7 +109,7 @@ pub enum Restored {
 impl Setting {
     /// The value it has now, in the shape its knob documents.
     pub fn read(&self) -> Result<Value, SettingError> {
-        match self {
+        within(Language::English, || match self {
             Self::LinkMtu { interface } => link_mtu::read(interface),
             Self::SocketReceiveBuffer { interface } => socket_receive_buffer::read(interface),
             Self::RouteCongestion { interface } => route_congestion::read(interface),
@@ -116,12 +120,12 @@ impl Setting {
             Self::ThreadedNapi { interface } => threaded_napi::read(interface),
             Self::LinkOffload { interface, feature } => link_offload::read(interface, feature),
             Self::Sysctl { name } => sysctl::read(name),
-        }
+        })
     }
 
     /// Gives it a value and checks by reading back. Anything [`Setting::read`] gave is taken.
     pub fn write(&self, value: &Value) -> Result<(), SettingError> {
-        match self {
+        within(Language::English, || match self {
             Self::LinkMtu { interface } => link_mtu::write(interface, value),
             Self::SocketReceiveBuffer { interface } => {
                 socket_receive_buffer::write(interface, value)
@@ -136,47 +140,49 @@ impl Setting {
                 link_offload::write(interface, feature, value)
             }
             Self::Sysctl { name } => sysctl::write(name, value),
-        }
+        })
     }
 
     /// Puts `before` back where one of `ours` (values we wrote or meant to write) still stands; what anybody
     /// else has set since wins. A knob of several parts (routes, sockets) is judged part by part.
     pub fn restore(&self, before: &Value, ours: &[Value]) -> Result<Restored, SettingError> {
-        let changed_by_others = match self {
-            Self::SocketReceiveBuffer { interface } => {
-                socket_receive_buffer::restore(interface, before, ours)?
-            }
-            Self::RouteCongestion { interface } => {
-                route_congestion::restore(interface, before, ours)?
-            }
-            Self::LinkMtu { .. }
-            | Self::EgressShaper { .. }
-            | Self::ReceiveRing { .. }
-            | Self::InterruptCores { .. }
-            | Self::Governor
-            | Self::ThreadedNapi { .. }
-            | Self::LinkOffload { .. }
-            | Self::Sysctl { .. } => {
-                let now = self.read()?;
-                if self.normal(&now) == self.normal(before) {
-                    Vec::new()
-                } else if ours
-                    .iter()
-                    .any(|ours| self.normal(ours) == self.normal(&now))
-                {
-                    self.write(before)?;
-                    Vec::new()
-                } else {
-                    vec![now.to_string()]
+        within(Language::English, || {
+            let changed_by_others = match self {
+                Self::SocketReceiveBuffer { interface } => {
+                    socket_receive_buffer::restore(interface, before, ours)?
                 }
-            }
-        };
-        Ok(if changed_by_others.is_empty() {
-            Restored::PutBack
-        } else {
-            Restored::ChangedByOthers {
-                now: changed_by_others.join(", "),
-            }
+                Self::RouteCongestion { interface } => {
+                    route_congestion::restore(interface, before, ours)?
+                }
+                Self::LinkMtu { .. }
+                | Self::EgressShaper { .. }
+                | Self::ReceiveRing { .. }
+                | Self::InterruptCores { .. }
+                | Self::Governor
+                | Self::ThreadedNapi { .. }
+                | Self::LinkOffload { .. }
+                | Self::Sysctl { .. } => {
+                    let now = self.read()?;
+                    if self.normal(&now) == self.normal(before) {
+                        Vec::new()
+                    } else if ours
+                        .iter()
+                        .any(|ours| self.normal(ours) == self.normal(&now))
+                    {
+                        self.write(before)?;
+                        Vec::new()
+                    } else {
+                        vec![now.to_string()]
+                    }
+                }
+            };
+            Ok(if changed_by_others.is_empty() {
+                Restored::PutBack
+            } else {
+                Restored::ChangedByOthers {
+                    now: changed_by_others.join(", "),
+                }
+            })
         })
     }
 
@@ -244,5 +250,28 @@ impl Setting {
             Self::Sysctl { .. } => sysctl::normal(value),
             _ => value.clone(),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_knob_is_told_in_the_persons_language_and_an_error_in_english() {
+        let mtu = Setting::LinkMtu {
+            interface: "wg0".to_owned(),
+        };
+        let told = || (mtu.describe(), mtu.persistence(&json!(12345)));
+        let (name, kept) = told();
+        assert_eq!(name, "wg0 mtu");
+        assert!(kept.starts_with("`MTU = 12345` under [Interface] in /etc/wireguard/wg0.conf"));
+        let (name, kept) = within(Language::French, told);
+        assert_eq!(name, "MTU de wg0");
+        assert!(kept.starts_with("`MTU = 12345` sous [Interface] dans /etc/wireguard/wg0.conf"));
+        let error = within(Language::French, || mtu.write(&json!("much"))).unwrap_err();
+        assert!(error.to_string().starts_with("wg0 mtu: "), "{error}");
     }
 }

@@ -1,5 +1,7 @@
 //! MTU of a link, by rtnetlink. Value: bytes, a number.
 
+use wirespeed_words::say;
+
 use crate::link::{IFLA_MTU, check_name, link, link_body};
 use crate::netlink::{Netlink, RTM_NEWLINK, push_attribute};
 use crate::shell_word::shell_word;
@@ -45,15 +47,15 @@ pub(crate) fn shell(interface: &str, value: &Value) -> Vec<String> {
 }
 
 pub(crate) fn describe(interface: &str) -> String {
-    format!("{interface} mtu")
+    say!("settings-link-mtu", interface = interface)
 }
 
 pub(crate) fn persistence(interface: &str, value: &Value) -> String {
-    format!(
-        "`MTU = {value}` under [Interface] in /etc/wireguard/{interface}.conf (wg-quick); where another owns the link: \
-         `MTUBytes={value}` under [Link] in the .network file of systemd-networkd, or \
-         `nmcli connection modify {} wireguard.mtu {value}` with NetworkManager",
-        shell_word(interface)
+    say!(
+        "settings-link-mtu-persistence",
+        interface = interface,
+        connection = shell_word(interface),
+        value = value.to_string()
     )
 }
 

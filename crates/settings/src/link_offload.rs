@@ -3,6 +3,8 @@
 
 use std::io;
 
+use wirespeed_words::say;
+
 use crate::link::{check_name, link};
 use crate::netlink::{Attributes, Netlink, c_text, push_attribute, read_u16, text};
 use crate::shell_word::shell_word;
@@ -89,16 +91,19 @@ pub(crate) fn shell(interface: &str, feature: &str, value: &Value) -> Vec<String
 }
 
 pub(crate) fn describe(interface: &str, feature: &str) -> String {
-    format!("{interface} {feature}")
+    say!(
+        "settings-link-offload",
+        interface = interface,
+        feature = feature
+    )
 }
 
 pub(crate) fn persistence(interface: &str, feature: &str, value: &Value) -> String {
-    let on = word(value.as_bool().unwrap_or_default());
-    format!(
-        "a line `ethtool -K {0} {feature} {on}` that runs when the link comes up: `post-up` in /etc/network/interfaces, a \
-         script in /etc/networkd-dispatcher/routable.d, or `nmcli connection modify {0} ethtool.feature-{feature} {on}` with \
-         NetworkManager; systemd's .link files know the more common features",
-        shell_word(interface)
+    say!(
+        "settings-link-offload-persistence",
+        interface = shell_word(interface),
+        feature = feature,
+        value = word(value.as_bool().unwrap_or_default())
     )
 }
 

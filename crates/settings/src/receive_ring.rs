@@ -2,6 +2,8 @@
 //!
 //! Most drivers stop the card for the change: packets are lost for a moment, and some links go down for seconds.
 
+use wirespeed_words::say;
+
 use crate::link::{check_name, link};
 use crate::netlink::{Attributes, Netlink, c_text, push_attribute, read_u16, read_u32};
 use crate::shell_word::shell_word;
@@ -80,13 +82,14 @@ pub(crate) fn shell(interface: &str, value: &Value) -> Vec<String> {
 }
 
 pub(crate) fn describe(interface: &str) -> String {
-    format!("{interface} receive ring")
+    say!("settings-receive-ring", interface = interface)
 }
 
 pub(crate) fn persistence(interface: &str, value: &Value) -> String {
-    format!(
-        "`RxBufferSize={value}` under [Link] in a .link file of systemd that matches the card \
-         (/etc/systemd/network/10-{interface}.link; systemd.link(5)), or `ethtool -G` in its ifup script"
+    say!(
+        "settings-receive-ring-persistence",
+        interface = interface,
+        value = value.to_string()
     )
 }
 

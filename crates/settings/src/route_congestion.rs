@@ -11,6 +11,7 @@ use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, Ipv6Addr};
 
 use serde_json::json;
+use wirespeed_words::say;
 
 use crate::link::{check_name, link};
 use crate::netlink::{
@@ -133,15 +134,17 @@ pub(crate) fn shell(interface: &str, value: &Value) -> Vec<String> {
 }
 
 pub(crate) fn describe(interface: &str) -> String {
-    format!("{interface} routes congestion control")
+    say!("settings-route-congestion", interface = interface)
 }
 
 pub(crate) fn persistence(interface: &str, value: &Value) -> String {
     match shell(interface, value).first() {
-        Some(command) => format!(
-            "`PostUp = {command}` in /etc/wireguard/{interface}.conf (and the same with `ip -6` for IPv6)"
+        Some(command) => say!(
+            "settings-route-congestion-persistence",
+            command = command,
+            interface = interface
         ),
-        None => "nothing to keep".to_owned(),
+        None => say!("settings-nothing-to-keep"),
     }
 }
 

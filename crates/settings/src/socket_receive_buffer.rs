@@ -22,6 +22,7 @@ use rustix::net::sockopt::{
 };
 use rustix::net::{SocketType, getsockname};
 use rustix::process::{Pid, PidfdFlags, PidfdGetfdFlags, pidfd_getfd, pidfd_open};
+use wirespeed_words::say;
 
 use crate::link::{check_name, link};
 use crate::shell_word::shell_word;
@@ -97,13 +98,13 @@ pub(crate) fn shell(interface: &str, value: &Value) -> Vec<String> {
 }
 
 pub(crate) fn describe(interface: &str) -> String {
-    format!("{interface} socket receive buffer")
+    say!("settings-socket-receive-buffer", interface = interface)
 }
 
 pub(crate) fn persistence(_interface: &str, value: &Value) -> String {
-    format!(
-        "`net.core.rmem_default = {value}` and `net.core.rmem_max = {value}` in /etc/sysctl.d/90-wirespeed.conf: host-wide, and the \
-         daemon takes it at its next start; or a daemon that sets its own buffers"
+    say!(
+        "settings-socket-receive-buffer-persistence",
+        value = value.to_string()
     )
 }
 

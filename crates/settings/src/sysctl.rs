@@ -4,6 +4,8 @@ use std::fs::{self, OpenOptions};
 use std::io::{ErrorKind, Read, Write};
 use std::path::PathBuf;
 
+use wirespeed_words::say;
+
 use crate::{SettingError, Value};
 
 const LONGEST: u64 = 4096;
@@ -53,13 +55,14 @@ pub(crate) fn shell(name: &str, value: &Value) -> Vec<String> {
 }
 
 pub(crate) fn describe(name: &str) -> String {
-    format!("sysctl {name}")
+    say!("settings-sysctl", name = name)
 }
 
 pub(crate) fn persistence(name: &str, value: &Value) -> String {
-    format!(
-        "`{name} = {}` in /etc/sysctl.d/90-wirespeed.conf, then `sysctl --system`",
-        text(value).unwrap_or_else(|| value.to_string())
+    say!(
+        "settings-sysctl-persistence",
+        name = name,
+        value = text(value).unwrap_or_else(|| value.to_string())
     )
 }
 

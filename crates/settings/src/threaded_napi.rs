@@ -4,6 +4,8 @@ use std::fs::{self, OpenOptions};
 use std::io::{ErrorKind, Write};
 use std::path::PathBuf;
 
+use wirespeed_words::say;
+
 use crate::link::{check_name, link};
 use crate::shell_word::shell_word;
 use crate::{SettingError, Value};
@@ -58,13 +60,14 @@ pub(crate) fn shell(interface: &str, value: &Value) -> Vec<String> {
 }
 
 pub(crate) fn describe(interface: &str) -> String {
-    format!("{interface} threaded NAPI")
+    say!("settings-threaded-napi", interface = interface)
 }
 
 pub(crate) fn persistence(interface: &str, value: &Value) -> String {
-    format!(
-        "`PostUp = echo {} > /sys/class/net/%i/threaded` under [Interface] in /etc/wireguard/{interface}.conf (wg-quick)",
-        u8::from(value.as_bool().unwrap_or_default())
+    say!(
+        "settings-threaded-napi-persistence",
+        value = u8::from(value.as_bool().unwrap_or_default()),
+        interface = interface
     )
 }
 
