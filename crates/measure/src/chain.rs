@@ -9,6 +9,7 @@ mod taking;
 
 use serde::{Deserialize, Serialize};
 use wirespeed_reach::Machine;
+use wirespeed_words::say;
 
 use crate::statistics::{bootstrap_median, median};
 use crate::{Direction, Ends, Estimate, MeasureError, NotMeasured, Progress, Stop};
@@ -161,7 +162,7 @@ impl Chain {
                 taking.round(round, direction)?;
             }
         }
-        progress.step("done", 1.0, 0.0);
+        progress.step(&say!("doctor-step-done"), 1.0, 0.0);
         Ok(taking.conclude())
     }
 }

@@ -2,6 +2,8 @@
 
 use std::time::{Duration, Instant};
 
+use wirespeed_words::say;
+
 use crate::interleave::{OVERRUN, goodput, sample_with_retry};
 use crate::statistics::{bootstrap_median, coefficient_of_variation, mean, median};
 use crate::{
@@ -113,7 +115,7 @@ pub fn compare(
     taking.run()?;
     let mut found = taking.found;
     conclude(&mut found, plan.seed);
-    progress.step("done", 1.0, 0.0);
+    progress.step(&say!("doctor-step-done"), 1.0, 0.0);
     Ok(found)
 }
 
@@ -174,10 +176,7 @@ impl Taking<'_> {
             }
         }
         if !self.narrow() {
-            self.remark(format!(
-                "after {} pairs the interval is still wide",
-                self.plan.pairs_max
-            ));
+            self.remark(say!("measure-remark-wide", pairs = self.plan.pairs_max));
         }
         Ok(())
     }
@@ -191,8 +190,7 @@ impl Taking<'_> {
                 let figure = goodput(&sample);
                 // A bare path that stalls is no yardstick.
                 if via == Via::Bare && sample.stalled {
-                    self.found.bare_unknown =
-                        Some("the bare path stalled: nothing arrived".to_owned());
+                    self.found.bare_unknown = Some(say!("measure-bare-stalled"));
                 }
                 self.found.samples.push(sample);
                 Ok(figure)
@@ -202,7 +200,7 @@ impl Taking<'_> {
                 | MeasureError::NoAddress { .. }
                 | MeasureError::LoadFailed { .. }),
             ) if via == Via::Bare => {
-                self.found.bare_unknown = Some(error.to_string());
+                self.found.bare_unknown = Some(error.said());
                 Ok(None)
             }
             Err(error) => Err(error),
@@ -216,9 +214,7 @@ impl Taking<'_> {
             .filter(|sample| sample.stalled)
             .count();
         if stalled >= STALLED_PAIRS_ENOUGH && stalled == self.found.of(Via::Tunnel).count() {
-            self.remark(format!(
-                "the tunnel stalled in all of {stalled} samples; more were not taken"
-            ));
+            self.remark(say!("measure-remark-stalled", samples = stalled));
             return true;
         }
         let done = taken >= self.plan.pairs_min;
@@ -228,9 +224,7 @@ impl Taking<'_> {
         if done && self.plan.lengthen && self.swings() && self.length + 1 < LENGTHS.len() {
             self.length += 1;
             let seconds = self.plan.seconds * LENGTHS[self.length];
-            self.remark(format!(
-                "the sender's window still swings: samples prolonged to {seconds:.0} s"
-            ));
+            self.remark(say!("measure-remark-prolonged", seconds = seconds.round()));
         }
         let growth = if self
             .found
@@ -249,12 +243,13 @@ impl Taking<'_> {
         };
         if self.begun.elapsed() + last_pair.mul_f64(growth) > budget {
             if !done {
-                self.remark(format!(
-                    "time for {taken} of at least {} pairs only",
-                    self.plan.pairs_min
+                self.remark(say!(
+                    "measure-remark-few-pairs",
+                    taken = taken,
+                    least = self.plan.pairs_min
                 ));
             } else if !self.narrow() {
-                self.remark("time was spent before the interval was narrow".to_owned());
+                self.remark(say!("measure-remark-time-spent"));
             }
             return true;
         }
@@ -298,14 +293,11 @@ impl Taking<'_> {
         } else {
             planned
         };
-        let direction = match self.plan.direction {
-            Direction::Upload => "upload",
-            Direction::Download => "download",
-        };
-        let what = format!(
-            "{direction}, {} streams: pair {}",
-            self.plan.streams,
-            pair + 1
+        let what = say!(
+            "measure-step-compare",
+            direction = self.plan.direction.word(),
+            streams = self.plan.streams,
+            pair = pair + 1
         );
         self.progress
             .step(&what, samples / all, (all - samples) * each);
@@ -346,18 +338,17 @@ pub(crate) fn conclude(found: &mut Comparison, seed: u64) {
     found.ratio_low = interval.map(|interval| interval.low);
     found.ratio_high = interval.map(|interval| interval.high);
     if ratios.len() == 1 {
-        found
-            .remarks
-            .push("one pair only: the ratio has no interval".to_owned());
+        found.remarks.push(say!("measure-remark-one-pair"));
     }
     let short = found.samples.iter().find_map(|sample| {
         let rtt = sample.loaded_rtt.as_ref()?.median?;
         (sample.ran < 10.0 * rtt).then_some((sample.ran, rtt))
     });
     if let Some((ran, rtt)) = short {
-        let remark = format!(
-            "samples of {ran:.1} s are short for a round trip of {:.0} ms",
-            rtt * 1e3
+        let remark = say!(
+            "measure-remark-short",
+            seconds = (ran * 10.0).round() / 10.0,
+            milliseconds = (rtt * 1e3).round()
         );
         found.remarks.push(remark);
     }

@@ -9,6 +9,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use wirespeed_facts::{Counters, Facts, Scope};
 use wirespeed_reach::{Machine, Pending};
+use wirespeed_words::say;
 
 use crate::addresses::{self, Wanted};
 use crate::operations::{COUNTERS, SNAPSHOT, STOP};
@@ -193,8 +194,10 @@ impl Ends {
                 Outside::By(device) if from_here => self.here_bare_device = Some(device),
                 Outside::By(device) => self.far_bare_device = Some(device),
                 Outside::Never => {
-                    self.never_outside = Some(format!(
-                        "all that {machine} sends to {to} goes through a tunnel itself; give another --bare-address, or a route of its own to {to} there"
+                    self.never_outside = Some(say!(
+                        "measure-never-outside",
+                        machine = machine,
+                        to = to.to_string()
                     ));
                 }
             }
@@ -241,7 +244,7 @@ impl Ends {
             FarEnd::Iperf3 { host, port } => format!("iperf3://{host}:{port}"),
             FarEnd::Nothing => self
                 .bare_address
-                .map_or_else(|| "the far end".to_owned(), |address| address.to_string()),
+                .map_or_else(|| say!("measure-far-end"), |address| address.to_string()),
         }
     }
 
@@ -253,22 +256,22 @@ impl Ends {
         let (address, what, because) = match via {
             Via::Bare => (
                 self.bare_address,
-                "the far end's address outside",
-                self.never_outside.as_deref().unwrap_or(
-                    "the peer has no endpoint and the far end could not tell; give --bare-address",
-                ),
+                say!("measure-what-address-outside"),
+                self.never_outside
+                    .clone()
+                    .unwrap_or_else(|| say!("measure-no-endpoint")),
             ),
             Via::Tunnel => (
                 self.tunnel_address,
-                "the far end's address inside",
-                "the peer has no single address among its allowed IPs; give --tunnel-address",
+                say!("measure-what-address-inside"),
+                say!("measure-no-single-address"),
             ),
         };
         address.ok_or_else(|| MeasureError::NoAddress {
             what,
             machine: self.here.name().to_owned(),
             interface: self.interface.clone(),
-            because: because.to_owned(),
+            because,
         })
     }
 
@@ -488,5 +491,5 @@ fn resolve(here: &Machine, host: &str, port: u16) -> Result<IpAddr, MeasureError
         .map_err(|error| no_connection(error.to_string()))?
         .next()
         .map(|address| address.ip())
-        .ok_or_else(|| no_connection("the name has no address".to_owned()))
+        .ok_or_else(|| no_connection(say!("measure-name-without-address")))
 }

@@ -1,9 +1,13 @@
 //! What can go wrong while measuring.
 
+mod said;
+
 use std::time::Duration;
 
 use thiserror::Error;
 use wirespeed_reach::ReachError;
+
+pub use self::said::reach_said;
 
 /// Why something could not be measured. Every message says what was tried, on which machine, and what to do.
 #[derive(Debug, Error)]
@@ -115,7 +119,7 @@ pub enum MeasureError {
     #[error("{what} of the tunnel {interface} on {machine} is not known: {because}")]
     NoAddress {
         /// Which address.
-        what: &'static str,
+        what: String,
         /// Machine.
         machine: String,
         /// Interface.
@@ -172,7 +176,7 @@ pub enum MeasureError {
     #[error("{what} could not be probed from {machine}: {because}")]
     ProbeFailed {
         /// What.
-        what: &'static str,
+        what: String,
         /// Machine that probes.
         machine: String,
         /// Why.

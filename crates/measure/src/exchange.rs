@@ -4,6 +4,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::time::{Duration, Instant};
 
 use wirespeed_reach::Machine;
+use wirespeed_words::say;
 
 use crate::exchange_client::{ExchangeRun, ExchangesDone, NOT_BEGUN};
 use crate::exchange_server::ExchangeServe;
@@ -22,7 +23,6 @@ const ANSWER_WITHIN: Duration = Duration::from_secs(10);
 const EACH_WITHIN: f64 = 7.5;
 /// A tunnel through which nothing completes is not asked more often than this.
 const FAILURES_ENOUGH: usize = 2;
-const WHAT: &str = "many short exchanges";
 
 /// How exchanges are compared.
 #[derive(Debug, Clone, PartialEq)]
@@ -114,15 +114,15 @@ pub fn exchanges(
                 Ok(sample) => sample,
                 Err(MeasureError::Stopped) => return Err(MeasureError::Stopped),
                 Err(error) if via == Via::Bare && ends.address(Via::Tunnel).is_ok() => {
-                    found.bare_unknown = Some(error.to_string());
+                    found.bare_unknown = Some(error.said());
                     continue;
                 }
                 Err(error) => return Err(error),
             };
             if via == Via::Bare && sample.completed == 0 {
-                found.bare_unknown = Some(format!(
-                    "no exchange was completed outside the tunnel ({})",
-                    main_failure(&sample)
+                found.bare_unknown = Some(say!(
+                    "measure-no-exchange-outside",
+                    why = main_failure(&sample)
                 ));
             }
             figures[usize::from(via == Via::Tunnel)] = Some(sample.per_second);
@@ -144,7 +144,7 @@ pub fn exchanges(
             .ratio
             .filter(|_| ratios.len() >= plan.pairs_min as usize);
     }
-    progress.step("done", 1.0, 0.0);
+    progress.step(&say!("doctor-step-done"), 1.0, 0.0);
     Ok(found)
 }
 
@@ -155,10 +155,9 @@ fn enough(found: &mut ExchangeComparison, plan: &ExchangePlan, taken: u32, begun
         .filter(|sample| sample.via == Via::Tunnel)
         .collect();
     if through.len() >= FAILURES_ENOUGH && through.iter().all(|sample| sample.completed == 0) {
-        found.remarks.push(format!(
-            "no exchange was completed through the tunnel in {} samples; more were not taken",
-            through.len()
-        ));
+        found
+            .remarks
+            .push(say!("measure-remark-no-exchange", samples = through.len()));
         return true;
     }
     let done = taken >= plan.pairs_min;
@@ -175,9 +174,13 @@ fn enough(found: &mut ExchangeComparison, plan: &ExchangePlan, taken: u32, begun
     };
     if begun.elapsed() + begun.elapsed() / taken > budget {
         found.remarks.push(if done {
-            "time was spent before the interval was narrow".to_owned()
+            say!("measure-remark-time-spent")
         } else {
-            format!("time for {taken} of at least {} pairs only", plan.pairs_min)
+            say!(
+                "measure-remark-few-pairs",
+                taken = taken,
+                least = plan.pairs_min
+            )
         });
         return true;
     }
@@ -187,7 +190,7 @@ fn enough(found: &mut ExchangeComparison, plan: &ExchangePlan, taken: u32, begun
 fn main_failure(sample: &ExchangeSample) -> String {
     let begun = sample.failed.iter().filter(|(why, _)| *why != NOT_BEGUN);
     let most = begun.max_by_key(|(_, times)| **times);
-    most.map_or_else(|| "no reason".to_owned(), |(reason, _)| reason.clone())
+    most.map_or_else(|| say!("measure-no-reason"), |(reason, _)| reason.clone())
 }
 
 fn tell(progress: &dyn Progress, plan: &ExchangePlan, pair: u32, place: usize, begun: Instant) {
@@ -198,11 +201,11 @@ fn tell(progress: &dyn Progress, plan: &ExchangePlan, pair: u32, place: usize, b
     } else {
         1.0
     };
-    let what = format!(
-        "{} connections at once, pair {} of {}",
-        plan.at_once,
-        pair + 1,
-        plan.pairs_min.max(pair + 1)
+    let what = say!(
+        "measure-step-exchanges",
+        at_once = plan.at_once,
+        pair = pair + 1,
+        pairs = plan.pairs_min.max(pair + 1)
     );
     progress.step(&what, samples / all, (all - samples) * each);
 }
@@ -221,9 +224,9 @@ impl Ends {
         let far = self
             .far_machine()
             .ok_or_else(|| MeasureError::ProbeFailed {
-                what: WHAT,
+                what: what(),
                 machine: self.here.name().to_owned(),
-                because: "wirespeed has to run at the far end, too (--far ssh://…)".to_owned(),
+                because: say!("measure-far-needed"),
             })?;
         let address = self.address(via)?;
         let token = rand::random();
@@ -248,7 +251,7 @@ impl Ends {
             SERVER_WITHIN,
         );
         let (before, done, after) = done?;
-        served.map_err(|error| refused(WHAT, error))?;
+        served.map_err(|error| refused(&what(), error))?;
         self.still_there(&after)?;
         let (here, far) = deltas(&before, &after);
         Ok(ExchangeSample {
@@ -290,7 +293,7 @@ impl Ends {
             seconds: plan.seconds + 30.0,
         };
         self.call(far, EXCHANGE_SERVE, &serve, SERVER_WITHIN)
-            .map_err(|error| refused(WHAT, error))
+            .map_err(|error| refused(&what(), error))
     }
 
     fn run_exchanges(&self, run: &ExchangeRun) -> Result<Counted, MeasureError> {
@@ -298,7 +301,12 @@ impl Ends {
         let limit = Duration::from_secs_f64(run.seconds.clamp(0.0, 600.0)) + ANSWER_WITHIN;
         let done = self
             .call(&self.here, EXCHANGE_RUN, run, limit)
-            .map_err(|error| refused(WHAT, error))?;
+            .map_err(|error| refused(&what(), error))?;
         Ok((before, done, self.counters()?))
     }
+}
+
+/// What is measured, in words.
+fn what() -> String {
+    say!("measure-what-exchanges")
 }

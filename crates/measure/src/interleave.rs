@@ -5,6 +5,8 @@
 
 use std::time::{Duration, Instant};
 
+use wirespeed_words::say;
+
 use crate::statistics::{absolute_gain, bootstrap_median, relative_gain};
 use crate::{Ends, Estimate, Load, MeasureError, Progress, Sample};
 
@@ -139,18 +141,17 @@ pub fn ab(
         };
         if begun.elapsed() + per_pair > budget {
             if taken < plan.pairs_min {
-                let few = format!("time for {taken} of at least {} pairs only", plan.pairs_min);
+                let least = plan.pairs_min;
+                let few = say!("measure-remark-few-pairs", taken = taken, least = least);
                 found.remarks.push(few);
             } else if !enough {
-                found
-                    .remarks
-                    .push("time was spent before the interval was narrow".to_owned());
+                found.remarks.push(say!("measure-remark-time-spent"));
             }
             break;
         }
     }
     found.absolute = absolute_gain(&found.pairs, plan.seed);
-    progress.step("done", 1.0, 0.0);
+    progress.step(&say!("doctor-step-done"), 1.0, 0.0);
     Ok(found)
 }
 
@@ -186,6 +187,10 @@ fn report(progress: &dyn Progress, plan: &AbPlan, pair: u32, second: bool, begun
     } else {
         one
     };
-    let what = format!("pair {} of {}", pair + 1, plan.pairs_min.max(pair + 1));
+    let what = say!(
+        "measure-step-pair",
+        pair = pair + 1,
+        pairs = plan.pairs_min.max(pair + 1)
+    );
     progress.step(&what, samples / all, (all - samples) * per_sample);
 }

@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use wirespeed_facts::{Counters, CountersDelta};
 use wirespeed_reach::Machine;
+use wirespeed_words::say;
 
 use crate::iperf3_client::{Iperf3Outcome, Iperf3Run};
 use crate::iperf3_report::Iperf3Report;
@@ -71,10 +72,9 @@ impl Ends {
 
     /// A download as the far end's upload: only a client can be told to pace itself.
     fn sample_from_there(&self, load: &Load) -> Result<Sample, MeasureError> {
-        let mirrored = self.mirrored().ok_or_else(|| {
-            let words = "a rate needs wirespeed at the far end (--far ssh://…), and an address of ours it can reach";
-            self.failed(load, words)
-        })?;
+        let mirrored = self
+            .mirrored()
+            .ok_or_else(|| self.failed(load, say!("measure-rate-needs")))?;
         let sample = mirrored.sample(&Load {
             direction: Direction::Upload,
             ..load.clone()
@@ -93,7 +93,7 @@ impl Ends {
         let total = load.warm_up + load.seconds;
         let sensible = load.seconds > 0.0 && load.warm_up >= 0.0 && total <= SECONDS_AT_MOST;
         if !sensible || !(1..=128).contains(&load.streams) {
-            return Err(self.failed(load, "a load has 1 to 128 streams and lasts up to 600 s"));
+            return Err(self.failed(load, say!("measure-load-limits")));
         }
         let address = self.address(load.via)?;
         let planned = total.ceil() as u32;
@@ -143,12 +143,9 @@ impl Ends {
             link_bytes,
         };
         assemble(left).ok_or_else(|| {
-            let words = outcome
-                .report
-                .error
-                .as_deref()
-                .unwrap_or("it left no report");
-            self.failed(load, &format!("iperf3 said: {words}"))
+            let words = outcome.report.error.clone();
+            let words = words.unwrap_or_else(|| say!("measure-no-report"));
+            self.failed(load, say!("measure-iperf3-said", words = words))
         })
     }
 
@@ -183,7 +180,7 @@ impl Ends {
             .call(machine, SERVER_START, &wanted, SERVER_WITHIN)
             .map_err(|error| match error {
                 MeasureError::Reach(wirespeed_reach::ReachError::Operation { message, .. }) => {
-                    self.failed(load, &message)
+                    self.failed(load, message)
                 }
                 other => other,
             })?;
@@ -224,7 +221,11 @@ impl Ends {
             let reached: f64 = report.pieces.iter().map(|piece| piece.seconds).sum();
             let early = reached < f64::from(run.seconds) / 2.0;
             return if early && !outcome.overran && !words.is_empty() {
-                Err(self.failed(load, &format!("iperf3 ended after {reached:.1} s: {words}")))
+                let seconds = (reached * 10.0).round() / 10.0;
+                Err(self.failed(
+                    load,
+                    say!("measure-iperf3-ended", seconds = seconds, words = words),
+                ))
             } else {
                 Ok(())
             };
@@ -245,25 +246,32 @@ impl Ends {
         if outcome.overran {
             return Err(self.failed(
                 load,
-                &format!("the test did not begin within {:.1} s", outcome.elapsed),
+                say!(
+                    "measure-not-begun",
+                    seconds = (outcome.elapsed * 10.0).round() / 10.0
+                ),
             ));
         }
-        Err(self.failed(load, &format!("iperf3 said: {words}")))
+        Err(self.failed(load, say!("measure-iperf3-said", words = words)))
     }
 
-    fn failed(&self, load: &Load, because: &str) -> MeasureError {
-        let direction = match load.direction {
-            Direction::Upload => "upload",
-            Direction::Download => "download",
-        };
-        let via = match load.via {
-            Via::Bare => "outside the tunnel",
-            Via::Tunnel => "through the tunnel",
-        };
+    fn failed(&self, load: &Load, because: String) -> MeasureError {
+        let (direction, streams) = (load.direction.word(), load.streams);
         MeasureError::LoadFailed {
-            load: format!("{direction} {via} with {} streams", load.streams),
+            load: match load.via {
+                Via::Bare => say!(
+                    "measure-load-outside",
+                    direction = direction,
+                    streams = streams
+                ),
+                Via::Tunnel => say!(
+                    "measure-load-through",
+                    direction = direction,
+                    streams = streams
+                ),
+            },
             machine: self.here.name().to_owned(),
-            because: because.to_owned(),
+            because,
         }
     }
 

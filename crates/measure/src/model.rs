@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 use wirespeed_facts::CountersDelta;
+use wirespeed_words::say;
 
 /// Outside the tunnel or through it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
@@ -21,6 +22,16 @@ pub enum Direction {
     Upload,
     /// The far end sends.
     Download,
+}
+
+impl Direction {
+    /// `upload` or `download`, as people read it.
+    pub fn word(self) -> String {
+        match self {
+            Self::Upload => say!("direction-upload"),
+            Self::Download => say!("direction-download"),
+        }
+    }
 }
 
 /// Transport of the load.

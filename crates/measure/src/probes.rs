@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use wirespeed_reach::Machine;
+use wirespeed_words::say;
 
 use crate::echo::{EchoReport, EchoTrain};
 use crate::echo_packet;
@@ -78,18 +79,18 @@ impl Ends {
             .filter_map(|tunnel| tunnel.peers.value());
         let peer = peers.flatten().find(|peer| peer.public_key == self.peer);
         let handshake = match peer.map(|peer| peer.handshake_age) {
-            Some(Some(age)) => format!("the last handshake was {age:.0} s ago"),
-            Some(None) => "there was never a handshake".to_owned(),
-            None => "the peer is gone".to_owned(),
+            Some(Some(age)) => say!("measure-handshake-age", seconds = age.round()),
+            Some(None) => say!("measure-handshake-never"),
+            None => say!("measure-peer-gone"),
         };
         let endpoint = match (peer.and_then(|peer| peer.endpoint), outside) {
             (Some(endpoint), Some(true)) => {
-                format!("its host {} answers outside the tunnel", endpoint.ip())
+                say!("measure-endpoint-answers", host = endpoint.ip().to_string())
             }
             (Some(endpoint), _) => {
-                format!("its endpoint {endpoint} does not answer outside the tunnel either")
+                say!("measure-endpoint-silent", endpoint = endpoint.to_string())
             }
-            (None, _) => "it has no endpoint".to_owned(),
+            (None, _) => say!("measure-endpoint-none"),
         };
         Err(MeasureError::TunnelSilent {
             machine: self.here.name().to_owned(),
@@ -123,7 +124,7 @@ impl Ends {
         let mut reported: Option<u32> = None;
         let mut watched = false;
         for _ in 0..LADDERS_AT_MOST {
-            let rung = self.climb(&way, &sizes, "path MTU")?;
+            let rung = self.climb(&way, &sizes, &say!("measure-what-path-mtu"))?;
             watched = rung.watched;
             reported = [reported, rung.reported].into_iter().flatten().min();
             let now = ladder::judge(&rung.tries);
@@ -140,7 +141,7 @@ impl Ends {
             }
         }
         if bounds.passed.is_none() {
-            return Err(unanswered("path MTU", &way));
+            return Err(unanswered(&say!("measure-what-path-mtu"), &way));
         }
         Ok(PathMtu {
             direction,
@@ -169,10 +170,10 @@ impl Ends {
             Direction::Download => self.far_tunnel_mtu(),
         };
         let sizes = ladder::tunnel(echo_packet::smallest(way.to) as u32, mtu);
-        let rung = self.climb(&way, &sizes, "sizes inside the tunnel")?;
+        let rung = self.climb(&way, &sizes, &say!("measure-what-sizes"))?;
         let bounds = ladder::judge(&rung.tries);
         if bounds.passed.is_none() {
-            return Err(unanswered("sizes inside the tunnel", &way));
+            return Err(unanswered(&say!("measure-what-sizes"), &way));
         }
         Ok(TunnelSweep {
             direction,
@@ -192,7 +193,7 @@ impl Ends {
         let ask = |way: &Way<'_>, wait: f64| {
             let train = plain(way.to, 3, 0.2, wait);
             // Refused by the kernel (no endpoint, no key) is not heard, too.
-            match self.echo(way.sender, "who answers over the idle tunnel", &train) {
+            match self.echo(way.sender, &say!("measure-what-idle"), &train) {
                 Ok(report) => Ok((report.received(), report.echoes.len() as u32)),
                 Err(MeasureError::ProbeFailed { .. }) => Ok((0, train.count)),
                 Err(other) => Err(other),
@@ -206,12 +207,7 @@ impl Ends {
     }
 
     /// Sends a ladder, four rounds of it, and says of each packet whether it passed.
-    fn climb(
-        &self,
-        way: &Way<'_>,
-        sizes: &[u32],
-        what: &'static str,
-    ) -> Result<Rung, MeasureError> {
+    fn climb(&self, way: &Way<'_>, sizes: &[u32], what: &str) -> Result<Rung, MeasureError> {
         let count = (sizes.len() * ladder::TRIES) as u32;
         let train = EchoTrain {
             sizes: sizes.to_vec(),
@@ -265,7 +261,7 @@ impl Ends {
     fn echo(
         &self,
         machine: &Machine,
-        what: &'static str,
+        what: &str,
         train: &EchoTrain,
     ) -> Result<EchoReport, MeasureError> {
         let lasts = f64::from(train.count) * train.interval + train.wait;
@@ -277,7 +273,7 @@ impl Ends {
                     message,
                     ..
                 }) => MeasureError::ProbeFailed {
-                    what,
+                    what: what.to_owned(),
                     machine,
                     because: message,
                 },
@@ -296,13 +292,13 @@ impl Ends {
             }),
             Direction::Download => {
                 let refused = |because: String| MeasureError::ProbeFailed {
-                    what: "the direction from the far end to us",
+                    what: say!("measure-what-download"),
                     machine: self.far_name(),
                     because,
                 };
-                let sender = self.far_machine().ok_or_else(|| {
-                    refused("wirespeed does not run there (--far ssh://…)".to_owned())
-                })?;
+                let sender = self
+                    .far_machine()
+                    .ok_or_else(|| refused(say!("measure-far-not-there")))?;
                 let to = match via {
                     Via::Bare => self.here_bare_address,
                     Via::Tunnel => self.here_tunnel_address,
@@ -311,13 +307,13 @@ impl Ends {
                     refused(match (via, &self.never_outside, &self.translated_to) {
                         (Via::Bare, Some(why), _) => why.clone(),
                         (Via::Bare, None, Some(seen)) => {
-                            format!("we are behind address translation (seen there as {seen})")
+                            say!("measure-translated", seen = seen.to_string())
                         }
                         (Via::Bare, None, None) => {
-                            "our address outside the tunnel is not known".to_owned()
+                            say!("measure-own-address-unknown")
                         }
                         (Via::Tunnel, ..) => {
-                            "our tunnel interface has no address of the far end's family".to_owned()
+                            say!("measure-no-address-of-family")
                         }
                     })
                 })?;
@@ -358,11 +354,11 @@ impl Ends {
     }
 }
 
-fn unanswered(what: &'static str, way: &Way<'_>) -> MeasureError {
+fn unanswered(what: &str, way: &Way<'_>) -> MeasureError {
     MeasureError::ProbeFailed {
-        what,
+        what: what.to_owned(),
         machine: way.sender.name().to_owned(),
-        because: format!("{} answered no echo request of any size", way.to),
+        because: say!("measure-no-echo", to = way.to.to_string()),
     }
 }
 

@@ -5,6 +5,8 @@
 
 use std::time::{Duration, Instant};
 
+use wirespeed_words::say;
+
 use crate::interleave::sample_with_retry;
 use crate::statistics::coefficient_of_variation;
 use crate::{
@@ -49,8 +51,8 @@ impl Ends {
             let share = begun.elapsed().as_secs_f64() / budget.as_secs_f64().max(1.0);
             let left = budget.saturating_sub(begun.elapsed()).as_secs_f64();
             let what = match cap {
-                Some(cap) => format!("a cap of {:.3} Mbit/s", cap / 1e6),
-                None => "without a cap".to_owned(),
+                Some(cap) => say!("measure-step-cap", rate = cap / 1e6),
+                None => say!("measure-step-no-cap"),
             };
             progress.step(&what, share.min(1.0), left);
             Ok(step(cap, &sample_with_retry(self, &load(direction, cap))?))
@@ -66,7 +68,7 @@ impl Ends {
             search.tried(cap, step.stable);
             steps.push(step);
         }
-        progress.step("done", 1.0, 0.0);
+        progress.step(&say!("doctor-step-done"), 1.0, 0.0);
         Ok(RateSweep {
             direction,
             capped_by: "TCP pacing".to_owned(),

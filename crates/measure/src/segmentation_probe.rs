@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use wirespeed_words::say;
+
 use crate::datagram_way::Origin;
 use crate::operations::{SEGMENTATION_RECEIVE, SEGMENTATION_SEND};
 use crate::segmentation::{SegmentationEnd, TrainsArrived, TrainsSent};
@@ -16,7 +18,6 @@ const EVERY: f64 = 0.04;
 const ROUNDS: u32 = 50;
 /// How long all of it may take.
 const WITHIN: Duration = Duration::from_secs(20);
-const WHAT: &str = "segmentation of datagrams";
 
 impl Ends {
     /// Sends 400 datagrams of known content one by one, and 400 in trains of eight that the kernel or the card cuts up
@@ -28,7 +29,7 @@ impl Ends {
         &self,
         direction: Direction,
     ) -> Result<SegmentationProbe, MeasureError> {
-        let way = self.datagram_way(WHAT, Via::Bare, direction, None)?;
+        let way = self.datagram_way(&what(), Via::Bare, direction, None)?;
         let end = |origin: &Origin| SegmentationEnd {
             token: way.token,
             origin: origin.clone(),
@@ -43,9 +44,9 @@ impl Ends {
         let sending = way.sender.start(SEGMENTATION_SEND, &end(&way.sends))?;
         let (sent, arrived): (TrainsSent, TrainsArrived) = self
             .wait_for_both(sending, receiving, WITHIN)
-            .map_err(|error| refused(WHAT, error))?;
+            .map_err(|error| refused(&what(), error))?;
         if !sent.heard || !arrived.heard {
-            return Err(self.unheard(WHAT, &way));
+            return Err(self.unheard(&what(), &way));
         }
         Ok(SegmentationProbe {
             direction,
@@ -57,4 +58,9 @@ impl Ends {
             refused: sent.refused,
         })
     }
+}
+
+/// What is measured, in words.
+fn what() -> String {
+    say!("measure-what-segmentation")
 }

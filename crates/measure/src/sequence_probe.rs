@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use wirespeed_reach::{Machine, ReachError};
+use wirespeed_words::say;
 
 use crate::datagram_way::{Listen, Origin};
 use crate::operations::{DATAGRAMS_LISTEN, SEQUENCE_RECEIVE, SEQUENCE_SEND};
@@ -14,7 +15,6 @@ use crate::{Direction, Ends, MeasureError, SequenceProbe, Via};
 const LISTEN_WITHIN: Duration = Duration::from_secs(5);
 /// What ends and line may take beyond the probe itself: knocking, stragglers, a full path.
 const ANSWER_WITHIN: Duration = Duration::from_secs(15);
-const WHAT: &str = "the order of numbered datagrams";
 
 impl Ends {
     /// Sends numbered UDP datagrams of `payload` bytes at `rate` bit/s (of payload) for `seconds` (60 at most), paced in
@@ -44,7 +44,7 @@ impl Ends {
         (rate, payload, seconds): (f64, u32, f64),
         port: Option<u16>,
     ) -> Result<SequenceProbe, MeasureError> {
-        let way = self.datagram_way(WHAT, via, direction, port)?;
+        let way = self.datagram_way(&what(), via, direction, port)?;
         let end = |origin: &Origin| SequenceEnd {
             token: way.token,
             origin: origin.clone(),
@@ -57,9 +57,9 @@ impl Ends {
         let sending = way.sender.start(SEQUENCE_SEND, &end(&way.sends))?;
         let (sent, arrived): (Sent, Arrived) = self
             .wait_for_both(sending, receiving, limit)
-            .map_err(|error| refused(WHAT, error))?;
+            .map_err(|error| refused(&what(), error))?;
         if !sent.heard || !arrived.heard {
-            return Err(self.unheard(WHAT, &way));
+            return Err(self.unheard(&what(), &way));
         }
         // What was lost after the last arrival: only the sender knows of it.
         let missing_at_the_end = sent.datagrams.saturating_sub(arrived.next);
@@ -88,7 +88,7 @@ impl Ends {
     /// Opens the far end's socket, and says who sends and who receives.
     pub(crate) fn datagram_way(
         &self,
-        what: &'static str,
+        what: &str,
         via: Via,
         direction: Direction,
         port: Option<u16>,
@@ -97,9 +97,9 @@ impl Ends {
         let far = self
             .far_machine()
             .ok_or_else(|| MeasureError::ProbeFailed {
-                what,
+                what: what.to_owned(),
                 machine: self.here.name().to_owned(),
-                because: "wirespeed has to run at the far end, too (--far ssh://…)".to_owned(),
+                because: say!("measure-far-needed"),
             })?;
         let address = self.address(via)?;
         let token = rand::random();
@@ -133,14 +133,11 @@ impl Ends {
         })
     }
 
-    pub(crate) fn unheard(&self, what: &'static str, way: &DatagramWay<'_>) -> MeasureError {
+    pub(crate) fn unheard(&self, what: &str, way: &DatagramWay<'_>) -> MeasureError {
         MeasureError::ProbeFailed {
-            what,
+            what: what.to_owned(),
             machine: self.here.name().to_owned(),
-            because: format!(
-                "no datagram passed between us and {} (UDP) and back; does a firewall let that port through?",
-                way.to
-            ),
+            because: say!("measure-unheard", to = way.to.to_string()),
         }
     }
 }
@@ -158,12 +155,12 @@ pub(crate) struct DatagramWay<'a> {
 }
 
 /// An operation's words as a probe's failure.
-pub(crate) fn refused(what: &'static str, error: MeasureError) -> MeasureError {
+pub(crate) fn refused(what: &str, error: MeasureError) -> MeasureError {
     match error {
         MeasureError::Reach(ReachError::Operation {
             machine, message, ..
         }) => MeasureError::ProbeFailed {
-            what,
+            what: what.to_owned(),
             machine,
             because: message,
         },
@@ -178,4 +175,9 @@ fn rate_of(datagrams: u64, payload: u32, seconds: f64) -> f64 {
     } else {
         0.0
     }
+}
+
+/// What is measured, in words.
+fn what() -> String {
+    say!("measure-what-order")
 }

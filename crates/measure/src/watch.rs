@@ -4,6 +4,7 @@ use std::net::IpAddr;
 use std::time::{Duration, Instant};
 
 use wirespeed_facts::{ConnectionsWanted, Facts, Peer, Scope};
+use wirespeed_words::say;
 
 use crate::operations::PASSIVE;
 use crate::passive::{LONGEST_WATCH, PassivePlan};
@@ -15,7 +16,6 @@ use crate::{Ends, MeasureError, PassiveWatch, Progress};
 const ANSWER_WITHIN: Duration = Duration::from_secs(10);
 /// How often progress is told.
 const TELL_EVERY: Duration = Duration::from_millis(100);
-const WHAT: &str = "what flows by itself";
 
 impl Ends {
     /// Watches both ends (the far one where wirespeed runs there) for `seconds`, an hour at most. Sends nothing through
@@ -55,15 +55,16 @@ impl Ends {
                     .map(|(here, far)| (here, Some(far))),
                 None => self.wait(here, limit).map(|here| (here, None)),
             });
+            let watching = say!("measure-step-watching");
             while !waiting.is_finished() {
                 let gone = begun.elapsed().as_secs_f64();
                 let done = (gone / seconds).clamp(0.0, 1.0);
-                progress.step("watching", done, (seconds - gone).max(0.0));
+                progress.step(&watching, done, (seconds - gone).max(0.0));
                 std::thread::sleep(TELL_EVERY);
             }
             waiting.join().unwrap_or(Err(MeasureError::Stopped))
         })
-        .map_err(|error| refused(WHAT, error))?;
+        .map_err(|error| refused(&what(), error))?;
         self.still_there(&self.counters()?)?;
         Ok(PassiveWatch { here, far })
     }
@@ -124,6 +125,11 @@ fn elsewhere(facts: &Facts, interface: &str) -> impl Iterator<Item = String> {
 fn alone(address: IpAddr) -> String {
     let length = if address.is_ipv4() { 32 } else { 128 };
     format!("{address}/{length}")
+}
+
+/// What is measured, in words.
+fn what() -> String {
+    say!("measure-what-watch")
 }
 
 #[cfg(test)]

@@ -2,6 +2,8 @@
 
 use std::time::Instant;
 
+use wirespeed_words::say;
+
 use super::{
     Chain, ChainMeasured, ChainPlan, HopMeasured, HopRates, Round, hop_rates, whole_rates,
 };
@@ -33,7 +35,7 @@ impl<'a> Taking<'a> {
         let mut not_measured = Vec::new();
         if let Err(because) = &chain.whole {
             not_measured.push(NotMeasured {
-                what: "the whole chain".to_owned(),
+                what: say!("measure-whole-chain"),
                 because: because.clone(),
             });
         }
@@ -56,13 +58,13 @@ impl<'a> Taking<'a> {
         let chain = self.chain;
         for hop in &chain.hops {
             let (from, to) = hop.names();
-            let what = format!("idle round trip, {from} to {to}");
+            let what = say!("measure-idle-hop", from = from, to = to);
             self.progress.step(&what, 0.0, self.seconds_of(self.all()));
             let idle = self.idle_of(what, &hop.ends, hop.idle_via())?;
             self.idle.push(idle);
         }
         if let Ok(whole) = &chain.whole {
-            let what = "idle round trip, the whole chain".to_owned();
+            let what = say!("measure-idle-chain");
             self.whole_idle = self.idle_of(what, whole, Via::Tunnel)?;
         }
         Ok(())
@@ -90,7 +92,7 @@ impl<'a> Taking<'a> {
             Err(error) if of_one_hop(&error) => {
                 self.not_measured.push(NotMeasured {
                     what,
-                    because: error.to_string(),
+                    because: error.said(),
                 });
                 Ok(None)
             }
@@ -181,19 +183,29 @@ impl<'a> Taking<'a> {
     }
 
     fn describe(&self, hop: Option<usize>, via: Via, direction: Direction) -> String {
-        let way = match direction {
-            Direction::Upload => "upload",
-            Direction::Download => "download",
-        };
+        let direction = direction.word();
         match hop.and_then(|index| self.chain.hops.get(index)) {
-            None => format!("the whole chain, {way}"),
+            None => say!("measure-load-chain", direction = direction),
             Some(hop) => {
                 let (from, to) = hop.names();
-                let via = match via {
-                    Via::Bare => "outside the tunnel",
-                    Via::Tunnel => "through the tunnel",
-                };
-                format!("{from} to {to} {via}, {way}")
+                match via {
+                    Via::Bare => {
+                        say!(
+                            "measure-load-bare",
+                            from = from,
+                            to = to,
+                            direction = direction
+                        )
+                    }
+                    Via::Tunnel => {
+                        say!(
+                            "measure-load-tunnel",
+                            from = from,
+                            to = to,
+                            direction = direction
+                        )
+                    }
+                }
             }
         }
     }
@@ -298,7 +310,7 @@ mod tests {
             interface
         }));
         assert!(of_one_hop(&MeasureError::ProbeFailed {
-            what: "round-trip time",
+            what: "round-trip time".to_owned(),
             machine: "hub".to_owned(),
             because: "operation not permitted".to_owned(),
         }));
