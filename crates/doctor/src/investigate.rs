@@ -202,8 +202,8 @@ impl<'a> Driver<'a> {
             Ok(value) => Ok(Known::Value(value)),
             Err(error) if is_final(&error) => Err(error),
             Err(error) => {
-                self.not_measured(what, error.to_string());
-                Ok(Known::because(error.to_string()))
+                self.not_measured(what, error.said());
+                Ok(Known::because(error.said()))
             }
         }
     }

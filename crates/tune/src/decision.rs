@@ -7,6 +7,7 @@
 use wirespeed_doctor::Goal;
 use wirespeed_measure::statistics::{absolute_gain, median};
 use wirespeed_measure::{Estimate, Sample};
+use wirespeed_words::{say, units};
 
 use crate::Guard;
 
@@ -78,49 +79,13 @@ pub fn decide(goal: Goal, trials: &[Trial]) -> Decision {
     let guards = guards(goal, trials);
     let worth = worth(goal, before, gain);
     let proved = gain.is_some_and(|gain| gain.low > 0.0);
-    let worse: Vec<&Guard> = guards.iter().filter(|guard| !guard.held).collect();
-    let count = signed.len();
-    let why = match gain {
-        None => format!(
-            "not proved: only {count} of {} pairs could be compared",
-            trials.len()
-        ),
-        Some(gain) if gain.high < 0.0 => format!("it made things worse, over {count} pairs"),
-        Some(_) if !proved => {
-            format!("not proved: the interval of the gain includes zero over {count} pairs")
-        }
-        Some(_) if !worth => match goal {
-            Goal::Goodput => format!(
-                "proved, but under {:.0} %: not worth a change",
-                LEAST_GOODPUT_GAIN * 100.0
-            ),
-            Goal::LoadedRtt => format!(
-                "proved, but under {:.0} % or 1 ms: not worth a change",
-                LEAST_RTT_GAIN * 100.0
-            ),
-        },
-        Some(_) if !worse.is_empty() => {
-            let names: Vec<&str> = worse.iter().map(|guard| guard.name.as_str()).collect();
-            format!("a gain, but at a price: {} got worse", names.join(" and "))
-        }
-        Some(_) => {
-            let apart: Vec<&str> = guards
-                .iter()
-                .filter(|guard| !guard.comparable)
-                .map(|guard| guard.name.as_str())
-                .collect();
-            if apart.is_empty() {
-                format!(
-                    "the interval of the gain excludes zero over {count} pairs, and no guard got worse"
-                )
-            } else {
-                format!(
-                    "the interval of the gain excludes zero over {count} pairs; not comparable, as the load before was another one: {}",
-                    apart.join(", ")
-                )
-            }
-        }
+    let seen = Seen {
+        pairs: signed.len(),
+        of: trials.len(),
+        proved,
+        worth,
     };
+    let why = why(goal, gain, &seen, &guards);
     Decision {
         unit: match goal {
             Goal::Goodput => "bit/s",
@@ -129,10 +94,80 @@ pub fn decide(goal: Goal, trials: &[Trial]) -> Decision {
         before,
         after,
         gain,
-        kept: proved && worth && worse.is_empty(),
+        kept: proved && worth && guards.iter().all(|guard| guard.held),
         open: !proved && worth && gain.is_some_and(|gain| gain.value > 0.0),
         guards,
         why,
+    }
+}
+
+/// What was seen of the pairs, but for the gain.
+struct Seen {
+    /// Pairs that could be compared.
+    pairs: usize,
+    /// Pairs taken.
+    of: usize,
+    proved: bool,
+    worth: bool,
+}
+
+/// The reason in words, in the language of the moment.
+fn why(goal: Goal, gain: Option<Estimate>, seen: &Seen, guards: &[Guard]) -> String {
+    let pairs = seen.pairs;
+    let Some(gain) = gain else {
+        return say!("tune-why-too-few", pairs = pairs, of = seen.of);
+    };
+    if gain.high < 0.0 {
+        return say!("tune-why-worse", pairs = pairs);
+    }
+    if !seen.proved {
+        return say!("tune-why-not-proved", pairs = pairs);
+    }
+    if !seen.worth {
+        return match goal {
+            Goal::Goodput => say!(
+                "tune-why-little-goodput",
+                least = units::percent(LEAST_GOODPUT_GAIN)
+            ),
+            Goal::LoadedRtt => {
+                say!(
+                    "tune-why-little-rtt",
+                    least = units::percent(LEAST_RTT_GAIN)
+                )
+            }
+        };
+    }
+    let named = |these: &dyn Fn(&Guard) -> bool| -> Vec<String> {
+        let these = guards.iter().filter(|guard| these(guard));
+        these.map(|guard| guard_word(&guard.name)).collect()
+    };
+    let worse = named(&|guard| !guard.held);
+    if let Some(worse) = worse
+        .into_iter()
+        .reduce(|one, other| say!("doctor-both", one = one, other = other))
+    {
+        return say!("tune-why-price", guards = worse);
+    }
+    let apart = named(&|guard| !guard.comparable);
+    if apart.is_empty() {
+        say!("tune-why-kept", pairs = pairs)
+    } else {
+        say!(
+            "tune-why-kept-apart",
+            pairs = pairs,
+            guards = apart.join(", ")
+        )
+    }
+}
+
+/// A guard as people read it; its name in English.
+pub fn guard_word(name: &str) -> String {
+    match name {
+        "loaded-rtt" => say!("tune-guard-loaded-rtt"),
+        "goodput" => say!("tune-guard-goodput"),
+        "drops" => say!("tune-guard-drops"),
+        "cpu-per-byte" => say!("tune-guard-cpu-per-byte"),
+        other => other.to_owned(),
     }
 }
 

@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 use wirespeed_doctor::{Change, Diagnosis, End, Evidence, Finding, Goal, Remedy};
 use wirespeed_measure::{Direction, Ends, Load, NotMeasured, Progress, Protocol, Sample, Via};
 use wirespeed_settings::Setting;
+use wirespeed_words::say;
 
 pub(crate) use self::record::Figures;
 use self::record::{directions, knobs, record, stage};
@@ -103,11 +104,11 @@ pub(crate) fn drive(
         .inspect_err(|error| undo_all(hands, &error.to_string()))?;
     if let Err(error) = tuner.hand_over() {
         undo_all(hands, &error.to_string());
-        tuner.nothing_kept(&error.to_string());
-        run.ended_early = Some(format!("everything was put back: {error}"));
+        tuner.nothing_kept(&error.said());
+        run.ended_early = Some(say!("tune-ended-put-back", error = error.said()));
     }
     let confirm_within = (!tuner.kept.is_empty()).then_some(options.confirm_within.as_secs_f64());
-    progress.step("done", 1.0, 0.0);
+    progress.step(&say!("doctor-step-done"), 1.0, 0.0);
     Ok(Outcome {
         interface,
         experiments: tuner.experiments,
@@ -159,7 +160,7 @@ impl Tuner<'_> {
         &mut self,
         diagnose: &mut dyn FnMut() -> Result<(Figures, Diagnosis), TuneError>,
     ) -> Result<Run, TuneError> {
-        self.report("diagnosing");
+        self.report(&say!("tune-step-diagnosing"));
         let (figures, diagnosis) = diagnose()?;
         let mut run = Run {
             stages: vec![stage("before", figures, &diagnosis)],
@@ -182,17 +183,15 @@ impl Tuner<'_> {
             let affordable = needed.is_none_or(|needed| needed <= self.left());
             let Some((finding, remedy)) = next.filter(|_| affordable) else {
                 if let Some(code) = mended.take() {
-                    self.report("diagnosing again");
+                    self.report(&say!("tune-step-diagnosing-again"));
                     let (figures, diagnosis) = diagnose()?;
                     run.stages.push(stage(&code, figures, &diagnosis));
                     run.diagnosis = diagnosis;
                     continue;
                 }
-                run.ended_early = needed.filter(|_| !affordable).map(|needed| {
-                    format!(
-                        "the time is spent: the next experiment takes about {needed:.0} s; give more with a larger budget"
-                    )
-                });
+                run.ended_early = needed
+                    .filter(|_| !affordable)
+                    .map(|needed| say!("tune-ended-time", seconds = needed.round()));
                 return Ok(run);
             };
             self.tried.push((finding.code.clone(), knobs(&remedy)));
@@ -204,11 +203,12 @@ impl Tuner<'_> {
                     // What was proved before stays; if the watchdog has put it back, handing it over will say so.
                     self.not_tried.push(NotMeasured {
                         what: finding.code.clone(),
-                        because: error.to_string(),
+                        because: error.said(),
                     });
-                    run.ended_early = Some(format!(
-                        "the experiment for {} failed: {error}",
-                        finding.code
+                    run.ended_early = Some(say!(
+                        "tune-ended-failed",
+                        code = &finding.code,
+                        error = error.said()
                     ));
                     return Ok(run);
                 }
@@ -286,10 +286,14 @@ impl Tuner<'_> {
                     Some(change) => {
                         self.tried.push(known);
                         self.not_tried.push(NotMeasured {
-                            what: format!("{}: {}", finding.code, remedy.title),
-                            because: format!(
-                                "it changes {} at the far end, where wirespeed does not run (--far ssh://…)",
-                                change.setting.describe()
+                            what: say!(
+                                "tune-not-tried",
+                                code = &finding.code,
+                                remedy = &remedy.title
+                            ),
+                            because: say!(
+                                "tune-not-tried-far",
+                                setting = change.setting.describe()
                             ),
                         });
                     }
@@ -449,7 +453,7 @@ impl Tuner<'_> {
             .filter(|experiment| experiment.kept)
         {
             experiment.kept = false;
-            experiment.why = format!("{}; put back afterwards: {why}", experiment.why);
+            experiment.why = say!("tune-why-put-back", before = &experiment.why, why = why);
         }
     }
 
@@ -501,8 +505,17 @@ impl Tuner<'_> {
     fn report_pair(&self, finding: &Finding, goal: Goal, taken: u32, changed: u32) {
         let pairs = self.options.pairs.max(taken + 1);
         let (done, all) = (f64::from(taken * 2 + changed), f64::from(pairs * 2));
-        let side = ["as it was", "changed"][changed as usize];
-        let what = format!("{}: pair {} of {pairs}, {side}", finding.code, taken + 1);
+        let (code, pair) = (&finding.code, taken + 1);
+        let what = if changed == 0 {
+            say!(
+                "tune-step-as-it-was",
+                code = code,
+                pair = pair,
+                pairs = pairs
+            )
+        } else {
+            say!("tune-step-changed", code = code, pair = pair, pairs = pairs)
+        };
         let left = (all - done) / 2.0 * self.seconds_of_pair(finding, goal);
         self.progress.step(&what, done / all, left);
     }

@@ -1,11 +1,15 @@
 //! Why a change was not made, or could not be taken back.
 
+mod said;
+
 use std::io;
 use std::path::PathBuf;
 
 use wirespeed_measure::MeasureError;
 use wirespeed_reach::ReachError;
 use wirespeed_settings::SettingError;
+
+pub use self::said::refusal_said;
 
 /// Why a change was not made, or could not be taken back.
 #[derive(Debug, thiserror::Error)]

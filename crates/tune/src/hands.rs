@@ -174,7 +174,8 @@ impl Asks for Ends {
 /// # Errors
 /// When nothing waits there, or the machine does not answer.
 pub fn confirm(machine: &Machine) -> Result<Status, ReachError> {
-    machine.call("tune.confirm", &Nothing {}, CHANGE_WITHIN)
+    let status: Status = machine.call("tune.confirm", &Nothing {}, CHANGE_WITHIN)?;
+    Ok(status.said())
 }
 
 /// Puts everything back that a tune changed on one machine, confirmed or not; newest first.
@@ -194,5 +195,6 @@ pub fn undo(machine: &Machine) -> Result<Vec<PutBack>, ReachError> {
 /// # Errors
 /// When a journal can't be read, or the machine does not answer.
 pub fn status(machine: &Machine) -> Result<Status, ReachError> {
-    machine.call("tune.status", &Nothing {}, CHANGE_WITHIN)
+    let status: Status = machine.call("tune.status", &Nothing {}, CHANGE_WITHIN)?;
+    Ok(status.said())
 }

@@ -21,9 +21,9 @@ mod state;
 mod testing;
 pub mod watch;
 
-pub use decision::{Decision, Trial, decide};
+pub use decision::{Decision, Trial, decide, guard_word};
 pub use driver::{Options, tune};
-pub use error::TuneError;
+pub use error::{TuneError, refusal_said};
 pub use hands::{confirm, status, undo};
 pub use journal::{PutBack, PutBackResult};
 pub use model::*;

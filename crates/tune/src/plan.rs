@@ -2,6 +2,7 @@
 
 use wirespeed_doctor::{Diagnosis, Finding, Remedy};
 use wirespeed_settings::Setting;
+use wirespeed_words::say;
 
 /// The script of one machine.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -51,25 +52,28 @@ pub fn plan(diagnosis: &Diagnosis) -> Vec<Script> {
 
 fn head(host: &str) -> String {
     format!(
-        "#!/bin/sh\n# On {}: what `wirespeed tune` would try, one remedy at a time, keeping only what is measured to help.\n\
-         # By hand: run one block, measure, and take it back with its undo lines if it does not help.\nset -eu\n",
-        one_line(host)
+        "#!/bin/sh\n# {}\n# {}\nset -eu\n",
+        say!("tune-plan-head", host = one_line(host)),
+        say!("tune-plan-by-hand")
     )
 }
 
 fn section(finding: &Finding, remedy: &Remedy, host: &str) -> String {
     let mut lines = vec![
         String::new(),
-        format!(
-            "# {} on {}: {}",
-            finding.code,
-            one_line(&finding.host),
-            one_line(&finding.because)
-        ),
+        comment(&say!(
+            "tune-plan-finding",
+            code = &finding.code,
+            host = one_line(&finding.host),
+            because = one_line(&finding.because)
+        )),
         format!("# {}", one_line(&remedy.title)),
     ];
     if !remedy.risk.is_empty() {
-        lines.push(format!("# Risk: {}", one_line(&remedy.risk)));
+        lines.push(comment(&say!(
+            "tune-plan-risk",
+            risk = one_line(&remedy.risk)
+        )));
     }
     let of_host = |line: &&str| host_of(line).unwrap_or(&finding.host) == host;
     for line in remedy
@@ -80,22 +84,23 @@ fn section(finding: &Finding, remedy: &Remedy, host: &str) -> String {
     {
         // A remedy that tune itself would not try is for a person to decide on; and nothing in a plan starts a tune.
         let by_hand = remedy.changes.is_empty() || line.starts_with("wirespeed ");
-        lines.push(format!(
-            "{}{line}",
-            if by_hand { "# by hand: " } else { "" }
-        ));
+        lines.push(if by_hand {
+            comment(&say!("tune-plan-line-by-hand", line = line))
+        } else {
+            line.to_owned()
+        });
     }
     lines.extend(
         remedy
             .undo
             .lines()
             .filter(of_host)
-            .map(|line| format!("# undo: {line}")),
+            .map(|line| comment(&say!("tune-plan-line-undo", line = line))),
     );
     lines.extend(
         persistence(remedy, &lines)
             .iter()
-            .map(|text| format!("# To keep it over a reboot: {}", one_line(text))),
+            .map(|text| comment(&say!("tune-plan-keep", how = one_line(text)))),
     );
     lines.push(String::new());
     lines.join("\n")
@@ -139,7 +144,11 @@ fn host_of(line: &str) -> Option<&str> {
 
 /// Text from outside must not end the comment it stands in.
 fn one_line(text: &str) -> String {
-    text.split_whitespace().collect::<Vec<_>>().join(" ")
+    text.split_ascii_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+fn comment(text: &str) -> String {
+    format!("# {text}")
 }
 
 #[cfg(test)]

@@ -241,7 +241,7 @@ impl Driver<'_> {
             Ok(Some(trial)) => self.evidence.congestion_trials.push(trial),
             Ok(None) => self.not_measured(&what, say!("doctor-probe-congestion-pairs")),
             Err(error) if is_final(&error) => return Err(error),
-            Err(error) => self.not_measured(&what, error.to_string()),
+            Err(error) => self.not_measured(&what, error.said()),
         }
         Ok(())
     }

@@ -37,7 +37,7 @@ impl Driver<'_> {
                 Ok(comparison) => self.evidence.comparisons.push(comparison),
                 Err(error) if is_final(&error) => return Err(error),
                 Err(error) => {
-                    self.not_measured(&what, error.to_string());
+                    self.not_measured(&what, error.said());
                     // What answers nothing one way will not answer the other way either.
                     let heard = self
                         .evidence
@@ -50,7 +50,7 @@ impl Driver<'_> {
                             MeasureError::NothingFar | MeasureError::NoIperf3 { .. }
                         )
                     {
-                        silent = Some(error.to_string());
+                        silent = Some(error.said());
                     }
                 }
             }

@@ -4,6 +4,7 @@ use wirespeed_doctor::{Diagnosis, End, Evidence, Finding, Goal, Remedy};
 use wirespeed_measure::statistics::median;
 use wirespeed_measure::{Comparison, Direction, Protocol, Sample, Via};
 use wirespeed_settings::Setting;
+use wirespeed_words::say;
 
 use crate::decision::Decision;
 use crate::{ChangeMade, Experiment, Stage};
@@ -87,7 +88,11 @@ pub(super) fn record(
 ) -> Experiment {
     let hosts: Vec<&str> = made.iter().map(|change| change.host.as_str()).collect();
     let setting = made.first().map_or_else(String::new, |change| {
-        format!("{} on {}", change.setting.describe(), hosts.join(", "))
+        say!(
+            "doctor-on",
+            what = change.setting.describe(),
+            host = hosts.join(", ")
+        )
     });
     let both = remedy.goal == Goal::Goodput && directions(finding).len() > 1;
     Experiment {
@@ -112,7 +117,7 @@ pub(super) fn record(
         guards: decision.guards,
         kept: decision.kept,
         why: if both {
-            format!("{} (mean of both directions)", decision.why)
+            say!("tune-why-both", why = decision.why)
         } else {
             decision.why
         },
