@@ -8,12 +8,13 @@
 # make bench   the benchmarks of bench/README.md (as root)
 # make bench-device   wirespeed-device beside other WireGuards, some 25 minutes (as root; OPTIONS=--quick for less)
 # make bench-steps  each step of the data plane by itself, and what sealing and opening cost above the cipher
+# make book    the user guide as HTML, English and French, into target/book
 # make lint    rustfmt and clippy
 # make fuzz    each fuzz target for a minute (FUZZ_SECONDS=…; TARGETS=… for some)
 
 export PATH := $(PATH):$(if $(CARGO_HOME),$(CARGO_HOME),$(HOME)/.cargo)/bin
 
-.PHONY: setup build demo test test-full test-kernel peers bench bench-device bench-steps lint fuzz
+.PHONY: setup build demo test test-full test-kernel peers bench bench-device bench-steps book lint fuzz
 
 setup:
 	@scripts/setup
@@ -49,6 +50,9 @@ bench-device: setup
 
 bench-steps: setup
 	@bench/steps
+
+book: setup
+	cargo run --quiet --package wirespeed-book
 
 lint:
 	@scripts/setup lint
