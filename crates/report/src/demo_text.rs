@@ -1,19 +1,30 @@
 //! The demonstration's own pages: its road, and its stages beside those of a published case.
 
+use wirespeed_measure::Direction;
 use wirespeed_tune::Outcome;
+use wirespeed_words::say;
 
 use crate::look::{Look, table};
+use crate::measured_text::{direction_word, or_unknown};
 use crate::units;
 
 /// A published case of the same kind: state, and goodput in Mbit/s as its author measured it ("WireGuard throughput:
 /// from 5 Mbps to saturating the link", a NAS behind a VPS).
-const PUBLISHED: [(&str, f64); 5] = [
-    ("as it was", 5e6),
-    ("MTU 1280", 53e6),
-    ("shaped to 150 Mbit/s", 188e6),
-    ("MTU 1440", 200e6),
-    ("UDP buffers 25 MB", 450e6),
-];
+fn published() -> [(String, f64); 5] {
+    [
+        (say!("report-demo-as-it-was"), 5e6),
+        ("MTU 1280".to_owned(), 53e6),
+        (
+            say!(
+                "report-demo-shaped",
+                rate = units::fixed(150.0, 0, "Mbit/s")
+            ),
+            188e6,
+        ),
+        ("MTU 1440".to_owned(), 200e6),
+        (say!("report-demo-buffers"), 450e6),
+    ]
+}
 
 /// What the demonstration showed.
 #[derive(Debug, Clone, PartialEq)]
@@ -38,86 +49,75 @@ pub fn demo_begin(description: &str, look: &Look) -> String {
 /// The stages beside the published ones, and every knob before, tuned and after undo.
 pub fn demo_table(story: &DemoStory, look: &Look) -> String {
     let mut out = String::from("\n");
-    out.push_str(&look.bold("Stage by stage, beside a published case of the same kind"));
+    out.push_str(&look.bold(&say!("report-demo-stages")));
     out.push_str("\n\n");
     let mut rows = Vec::new();
     let stages = &story.outcome.stages;
-    for index in 0..stages.len().max(PUBLISHED.len()) {
+    let published = published();
+    for index in 0..stages.len().max(published.len()) {
         let mut row = match stages.get(index) {
             Some(stage) => vec![
                 if index == 0 {
-                    "as it was".to_owned()
+                    say!("report-demo-as-it-was")
                 } else {
-                    format!("after {}", stage.label)
+                    say!("report-stage-after", what = &stage.label)
                 },
-                stage.upload.map_or_else(|| "?".to_owned(), units::rate),
-                stage.download.map_or_else(|| "?".to_owned(), units::rate),
-                stage.loaded_rtt.map_or_else(|| "?".to_owned(), units::time),
+                or_unknown(stage.upload, units::rate),
+                or_unknown(stage.download, units::rate),
+                or_unknown(stage.loaded_rtt, units::time),
             ],
             None => vec![String::new(); 4],
         };
-        match PUBLISHED.get(index) {
-            Some((state, rate)) => row.extend([units::rate(*rate), (*state).to_owned()]),
+        match published.get(index) {
+            Some((state, rate)) => row.extend([units::rate(*rate), state.clone()]),
             None => row.extend([String::new(), String::new()]),
         }
         rows.push(row);
     }
-    out.push_str(&table(
-        look,
-        2,
-        &[
-            "here",
-            "upload",
-            "download",
-            "RTT under load",
-            "published",
-            "there",
-        ],
-        &rows,
-        1,
-    ));
+    let header = [
+        say!("report-here"),
+        direction_word(Direction::Upload),
+        direction_word(Direction::Download),
+        say!("report-loaded-rtt"),
+        say!("report-demo-published"),
+        say!("report-demo-there"),
+    ];
+    out.push_str(&table(look, 2, &header, &rows, 1));
     if let (Some(possible), Some(reached)) = (story.possible, story.reached) {
         out.push('\n');
-        out.push_str(&look.paragraph(
-            0,
-            &format!(
-                "The road can carry {} of payload through this tunnel each way; reached: {} of it in the worse direction.",
-                units::rate(possible),
-                units::percent(reached)
-            ),
-        ));
+        let text = say!(
+            "report-demo-reached",
+            possible = units::rate(possible),
+            reached = units::percent(reached)
+        );
+        out.push_str(&look.paragraph(0, &text));
     }
     out.push('\n');
-    out.push_str(&look.bold("Every knob, as the machines say themselves"));
+    out.push_str(&look.bold(&say!("report-demo-knobs")));
     out.push_str("\n\n");
     let rows: Vec<Vec<String>> = story.knobs.iter().map(|row| row.to_vec()).collect();
-    out.push_str(&table(
-        look,
-        2,
-        &["knob", "before", "tuned", "after undo"],
-        &rows,
-        1,
-    ));
-    out.push_str(&look.paragraph(
-        0,
-        if story.put_back {
-            "Everything is as it was before."
-        } else {
-            "NOT everything is as it was before."
-        },
-    ));
+    let header = [
+        say!("report-demo-knob"),
+        say!("report-stage-before"),
+        say!("report-demo-tuned"),
+        say!("report-demo-undone"),
+    ];
+    out.push_str(&table(look, 2, &header, &rows, 1));
+    let put_back = if story.put_back {
+        say!("report-demo-put-back")
+    } else {
+        say!("report-demo-not-put-back")
+    };
+    out.push_str(&look.paragraph(0, &put_back));
     out
 }
 
 /// How it ended: `left` names what is still there of the practice road.
 pub fn demo_end(left: &[String], seconds: f64, look: &Look) -> String {
     let text = if left.is_empty() {
-        format!(
-            "Nothing is left of the practice road. All this took {}.",
-            units::time(seconds)
-        )
+        say!("report-demo-end", time = units::time(seconds))
     } else {
-        format!("Still there of the practice road: {}.", left.join(", "))
+        say!("report-demo-left", left = left.join(", "))
     };
     look.paragraph(0, &text)
 }

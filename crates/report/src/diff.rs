@@ -5,8 +5,13 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use wirespeed_facts::{Facts, Implementation, Known};
 use wirespeed_measure::{Comparison, Direction, Protocol};
+use wirespeed_words::say;
 
 use crate::record::TestRecord;
+
+/// [`Difference::machine`] of this machine and of the other.
+pub(crate) const HERE: &str = "here";
+const FAR: &str = "far";
 
 /// The difference of two records.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -56,7 +61,7 @@ pub struct Figures {
 /// One fact that differs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Difference {
-    /// `here` or `far`.
+    /// `here` or `far`, in every language.
     pub machine: String,
     /// Which fact (`kernel`, `wg0 MTU`, `sysctl net.core.rmem_max`).
     pub what: String,
@@ -86,8 +91,8 @@ pub fn against(then: &TestRecord, now: &TestRecord) -> Against {
             continue;
         };
         let machine = match new.end {
-            wirespeed_doctor::End::Here => "here",
-            wirespeed_doctor::End::Far => "far",
+            wirespeed_doctor::End::Here => HERE,
+            wirespeed_doctor::End::Far => FAR,
         };
         let before = described(&old.facts, old.interface.as_deref());
         let after = described(&new.facts, new.interface.as_deref());
@@ -135,22 +140,22 @@ fn figures(comparison: &Comparison) -> Figures {
 }
 
 /// What matters of a machine for its speed, as name → text. Names of interfaces are taken out of the way:
-/// the tunnel's link is always "tunnel".
+/// the tunnel's link is always "tunnel" (the same word in both languages).
 fn described(facts: &Facts, interface: Option<&str>) -> BTreeMap<String, String> {
     let mut all = BTreeMap::new();
-    let mut put = |name: &str, text: String| {
-        all.insert(name.to_owned(), text);
+    let mut put = |name: String, text: String| {
+        all.insert(name, text);
     };
-    put("kernel", facts.host.kernel.clone());
-    put("system", known(&facts.host.system));
-    put("CPU", known(&facts.cpu.model));
-    put("online cores", facts.cpu.online.to_string());
-    put("governor", known(&facts.cpu.governor));
+    put(say!("report-fact-kernel"), facts.host.kernel.clone());
+    put(say!("report-fact-system"), known(&facts.host.system));
+    put(say!("report-fact-cpu"), known(&facts.cpu.model));
+    put(say!("report-fact-cores"), facts.cpu.online.to_string());
+    put(say!("report-fact-governor"), known(&facts.cpu.governor));
     for (name, value) in &facts.sysctls {
-        put(&format!("sysctl {name}"), known(value));
+        put(format!("sysctl {name}"), known(value));
     }
     for (name, version) in &facts.programs {
-        put(&format!("program {name}"), known(version));
+        put(say!("report-fact-program", name = name), known(version));
     }
     for link in &facts.links {
         let name = if Some(link.name.as_str()) == interface {
@@ -158,13 +163,18 @@ fn described(facts: &Facts, interface: Option<&str>) -> BTreeMap<String, String>
         } else {
             link.name.as_str()
         };
-        put(&format!("{name} MTU"), link.mtu.to_string());
-        put(&format!("{name} qdisc"), known(&link.qdisc));
+        put(say!("report-fact-mtu", link = name), link.mtu.to_string());
+        put(say!("report-fact-qdisc", link = name), known(&link.qdisc));
         if let Known::Value(offloads) = &link.offloads {
             for (feature, on) in offloads {
+                let text = if *on {
+                    say!("report-fact-on")
+                } else {
+                    say!("report-fact-off")
+                };
                 put(
-                    &format!("{name} {feature}"),
-                    if *on { "on" } else { "off" }.to_owned(),
+                    say!("report-fact-feature", link = name, feature = feature),
+                    text,
                 );
             }
         }
@@ -175,15 +185,13 @@ fn described(facts: &Facts, interface: Option<&str>) -> BTreeMap<String, String>
         .find(|tunnel| Some(tunnel.name.as_str()) == interface)
     {
         let by = match &tunnel.implementation {
-            Implementation::Kernel => "kernel".to_owned(),
-            Implementation::Userspace { program, .. } => {
-                format!(
-                    "userspace, {}",
-                    program.as_deref().unwrap_or("program not known")
-                )
-            }
+            Implementation::Kernel => say!("report-fact-by-kernel"),
+            Implementation::Userspace { program, .. } => match program {
+                Some(program) => say!("report-fact-by-program", program = program),
+                None => say!("report-fact-by-userspace"),
+            },
         };
-        put("tunnel implementation", by);
+        put(say!("report-fact-implementation"), by);
         if let Known::Value(sockets) = &tunnel.sockets {
             for socket in sockets {
                 let family = if socket.local.is_ipv4() {
@@ -192,7 +200,7 @@ fn described(facts: &Facts, interface: Option<&str>) -> BTreeMap<String, String>
                     "IPv6"
                 };
                 put(
-                    &format!("tunnel {family} socket receive buffer"),
+                    say!("report-fact-buffer", family = family),
                     socket.receive_buffer.to_string(),
                 );
             }
@@ -200,7 +208,7 @@ fn described(facts: &Facts, interface: Option<&str>) -> BTreeMap<String, String>
     }
     if let Known::Value(firewall) = &facts.firewall {
         let rules: usize = firewall.rules_per_hook.values().sum();
-        put("firewall rules", rules.to_string());
+        put(say!("report-fact-rules"), rules.to_string());
     }
     all
 }
@@ -208,7 +216,7 @@ fn described(facts: &Facts, interface: Option<&str>) -> BTreeMap<String, String>
 fn known(value: &Known<String>) -> String {
     match value {
         Known::Value(value) => value.clone(),
-        Known::Unknown(_) => "not known".to_owned(),
+        Known::Unknown(_) => say!("report-not-known"),
     }
 }
 
@@ -218,7 +226,7 @@ fn differences(
     now: &BTreeMap<String, String>,
     out: &mut Vec<Difference>,
 ) {
-    let absent = || "absent".to_owned();
+    let absent = || say!("report-fact-absent");
     let mut names: Vec<&String> = then.keys().chain(now.keys()).collect();
     names.sort();
     names.dedup();

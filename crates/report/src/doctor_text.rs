@@ -1,9 +1,9 @@
 //! The doctor's answer in the terminal: the verdict and the worst findings on one screen, everything else
 //! with `-v`.
 
-use wirespeed_doctor::{EvidenceLine, Finding, Severity, Verdict};
-use wirespeed_measure::Direction;
+use wirespeed_doctor::{EvidenceLine, Finding, Severity, Verdict, leaves_open};
 use wirespeed_settings::shell_word;
+use wirespeed_words::say;
 
 use crate::look::{Look, clean, columns};
 use crate::measured_text;
@@ -14,9 +14,8 @@ use crate::{units, watched_text};
 const SHOWN_IN_FULL: usize = 3;
 /// Checks that could not be made shown without `-v`.
 const NOT_CHECKED_SHOWN: usize = 4;
-/// What the verdict rests on, as the doctor calls it where it was not measured or not steady.
-const COMPARISON: &str = "bare against tunnel";
-const UNEXPLAINED: &str = "unexplained";
+/// Columns of the labels below a finding.
+const LABELS: usize = 12;
 
 /// The doctor's answer. `far_options` are those the user gave (` --far ssh://…`), for the commands it suggests.
 pub fn doctor(record: &DoctorRecord, far_options: &str, look: &Look) -> String {
@@ -47,13 +46,14 @@ pub(crate) fn doctor_on(record: &DoctorRecord, far_options: &str, on: &str, look
             out.push_str(&title(finding, look));
         }
         // Where two have the same code, the first has what follows from it.
-        let told = roots[..index].iter().any(|one| one.code == finding.code);
+        let known = roots[..index].iter().any(|one| one.code == finding.code);
         for consequence in consequences
             .iter()
-            .filter(|c| !told && c.consequence_of.as_deref() == Some(&finding.code))
+            .filter(|c| !known && c.consequence_of.as_deref() == Some(&finding.code))
         {
-            let text = format!("{}: {}", consequence.code, clean(&consequence.because));
-            out.push_str(&look.hanging("  └ explains  ", 14, &text));
+            let text = told(&consequence.code, &consequence.because);
+            let lead = format!("  └ {}  ", say!("report-label-explains"));
+            out.push_str(&look.hanging(&lead, columns(&lead), &text));
         }
     }
     out.push_str(&asked(record, look));
@@ -76,23 +76,23 @@ pub(crate) fn doctor_on(record: &DoctorRecord, far_options: &str, on: &str, look
             ));
         }
         out.push('\n');
-        out.push_str(&look.paragraph(0, "-v shows every figure behind this."));
+        out.push_str(&look.paragraph(0, &say!("report-details")));
     }
     out
 }
 
 fn headline(record: &DoctorRecord, look: &Look) -> String {
     let tunnel = match record.far_name() {
-        Some(far) => format!("{} (to {far})", record.interface),
+        Some(far) => say!("report-tunnel-to", interface = &record.interface, far = far),
         None => record.interface.clone(),
     };
     match record.verdict {
         Verdict::Healthy => {
             let text = match measured_text::carried(&record.measurements.comparisons) {
-                Some(carried) => format!("{tunnel}: {carried}. Nothing is wrong with it."),
-                None => format!("{tunnel}: nothing wrong was found."),
+                Some(carried) => say!("report-healthy", tunnel = tunnel, carried = carried),
+                None => say!("report-healthy-unmeasured", tunnel = tunnel),
             };
-            look.hanging(&format!("{}  ", look.good("healthy")), 9, &text)
+            look.verdict(&say!("report-word-healthy"), Look::good, &text)
         }
         Verdict::Findings => {
             let roots = record
@@ -106,63 +106,54 @@ fn headline(record: &DoctorRecord, look: &Look) -> String {
                 .map(|finding| finding.severity)
                 .max()
                 .unwrap_or(Severity::Info);
-            let noun = if roots == 1 {
-                "1 finding".to_owned()
-            } else {
-                format!("{roots} findings")
-            };
-            let word = match worst {
-                Severity::Critical => look.bad(&noun),
-                Severity::Warning => look.warn(&noun),
-                Severity::Info => look.bold(&noun),
+            let style = match worst {
+                Severity::Critical => Look::bad,
+                Severity::Warning => Look::warn,
+                Severity::Info => Look::bold,
             };
             let said = measured_text::carried(&record.measurements.comparisons)
                 .or_else(|| watched_text::watched(record));
             let text = match said {
-                Some(said) => format!("{tunnel}: {said}."),
+                Some(said) => say!("report-said", tunnel = tunnel, said = said),
                 None => format!("{tunnel}."),
             };
-            look.hanging(&format!("{word}  "), columns(&noun) + 2, &text)
+            look.verdict(&say!("report-word-findings", count = roots), style, &text)
         }
         Verdict::Unmeasured if record.measurements.passive.is_some() => {
             let said = watched_text::watched(record).unwrap_or_default();
-            let text = format!("{tunnel}: {said}; nothing wrong shows.");
-            look.hanging(&format!("{}  ", look.bold("watched")), 9, &text)
+            let text = say!("report-watched", tunnel = tunnel, said = said);
+            look.verdict(&say!("report-word-watched"), Look::bold, &text)
         }
         Verdict::Unmeasured => {
             let comparisons = &record.measurements.comparisons;
             let text = match (comparisons.len(), measured_text::carried(comparisons)) {
-                (2.., Some(carried)) => format!(
-                    "{tunnel}: {carried}. Nothing was found, but that is too little to call it healthy: see Not checked."
-                ),
-                (1.., _) => format!(
-                    "{tunnel}: nothing was found, but not every direction could be measured."
-                ),
-                _ => format!(
-                    "{tunnel}: nothing could be measured, and nothing was found without measuring."
-                ),
+                (2.., Some(carried)) => {
+                    say!("report-too-little", tunnel = tunnel, carried = carried)
+                }
+                (1.., _) => say!("report-one-way", tunnel = tunnel),
+                _ => say!("report-no-way", tunnel = tunnel),
             };
-            look.hanging(&format!("{}  ", look.warn("unmeasured")), 12, &text)
+            look.verdict(&say!("report-word-unmeasured"), Look::warn, &text)
         }
     }
 }
 
 fn title(finding: &Finding, look: &Look) -> String {
     let word = match finding.severity {
-        Severity::Critical => look.bad("critical"),
-        Severity::Warning => look.warn("warning"),
-        Severity::Info => look.bold("info"),
+        Severity::Critical => look.bad(&say!("report-severity-critical")),
+        Severity::Warning => look.warn(&say!("report-severity-warning")),
+        Severity::Info => look.bold(&say!("report-severity-info")),
     };
-    let direction = match finding.direction {
-        Some(Direction::Upload) => ", upload",
-        Some(Direction::Download) => ", download",
-        None => "",
+    let (host, sure) = (clean(&finding.host), units::percent(finding.confidence));
+    let place = match finding.direction {
+        Some(direction) => say!(
+            "report-place-direction",
+            host = host,
+            direction = measured_text::direction_word(direction),
+            sure = sure
+        ),
+        None => say!("report-place", host = host, sure = sure),
     };
-    let place = format!(
-        "on {}{direction}, {} sure",
-        clean(&finding.host),
-        units::percent(finding.confidence)
-    );
     format!(
         "{word}  {}  {}\n",
         look.bold(&finding.code),
@@ -184,12 +175,12 @@ fn full(
         1
     };
     for (index, line) in finding.evidence.iter().take(shown).enumerate() {
-        let lead = if index == 0 {
-            "  evidence  "
+        let label = if index == 0 {
+            say!("report-label-evidence")
         } else {
-            "            "
+            String::new()
         };
-        out.push_str(&look.hanging(lead, 12, &evidence_line(line)));
+        out.push_str(&look.labelled(&label, LABELS, &evidence_line(line)));
     }
     if finding
         .remedies
@@ -201,36 +192,38 @@ fn full(
             shell_word(&record.interface),
             finding.code
         );
-        out.push_str(&look.hanging("  fix       ", 12, &command));
+        out.push_str(&look.labelled(&say!("report-label-fix"), LABELS, &command));
     }
     if look.details {
         for remedy in &finding.remedies {
-            out.push_str(&look.hanging("  remedy    ", 12, &clean(&remedy.title)));
+            out.push_str(&look.labelled(&say!("report-label-remedy"), LABELS, &remedy.title));
             for command in &remedy.commands {
                 out.push_str(&look.hanging("            ", 14, &clean(command)));
             }
             for (lead, text) in [
-                ("    to keep ", &remedy.persistence),
-                ("    undo    ", &remedy.undo),
-                ("    risk    ", &remedy.risk),
+                (say!("report-label-keep"), &remedy.persistence),
+                (say!("report-label-undo"), &remedy.undo),
+                (say!("report-label-risk"), &remedy.risk),
             ] {
                 if !text.is_empty() {
-                    out.push_str(&look.hanging(lead, 12, &clean(text)));
+                    out.push_str(&look.labelled(&format!("  {lead}"), LABELS, text));
                 }
             }
         }
         for refusal in &finding.refused {
-            let text = format!("{}: {}", clean(&refusal.remedy), clean(&refusal.why));
-            out.push_str(&look.hanging("  useless   ", 12, &text));
+            let text = told(&refusal.remedy, &refusal.why);
+            out.push_str(&look.labelled(&say!("report-label-useless"), LABELS, &text));
         }
-    } else if let Some(command) = first_command(&finding.remedies) {
-        out.push_str(&look.hanging("  by hand   ", 12, &clean(command)));
-    } else if let Some(remedy) = finding.remedies.first() {
-        out.push_str(&look.hanging("  by hand   ", 12, &clean(&remedy.title)));
+    } else {
+        let command = first_command(&finding.remedies);
+        let title = finding.remedies.first().map(|remedy| remedy.title.as_str());
+        if let Some(text) = command.or(title) {
+            out.push_str(&look.labelled(&say!("report-label-by-hand"), LABELS, text));
+        }
     }
-    out.push_str(&look.hanging(
-        "  more      ",
-        12,
+    out.push_str(&look.labelled(
+        &say!("report-label-more"),
+        LABELS,
         &format!("wirespeed explain {}", finding.code),
     ));
     out
@@ -242,23 +235,33 @@ fn evidence_line(line: &EvidenceLine) -> String {
     let values = match (before, after) {
         (Some(before), Some(after)) => format!("{before} → {after}"),
         (None, Some(value)) | (Some(value), None) => value,
-        (None, None) => "not known".to_owned(),
+        (None, None) => say!("report-not-known"),
     };
-    clean(&format!("{}: {values} ({})", line.what, line.r#where))
+    clean(&say!(
+        "report-evidence",
+        what = &line.what,
+        values = values,
+        place = &line.r#where
+    ))
+}
+
+/// Something, and what is said of it, after a colon.
+pub(crate) fn told(what: &str, text: &str) -> String {
+    clean(&say!("report-told", what = what, text = text))
 }
 
 /// What was measured only to tell causes apart.
 fn asked(record: &DoctorRecord, look: &Look) -> String {
-    let all: Vec<String> = record
+    let all = record
         .measurements
         .asked
         .iter()
         .map(|one| format!("{} ({})", one.what, one.by.join(", ")))
-        .collect();
-    if all.is_empty() {
+        .reduce(|one, other| say!("report-and", one = one, other = other));
+    let Some(all) = all else {
         return String::new();
-    }
-    let text = format!("Also measured, to tell causes apart: {}.", all.join("; "));
+    };
+    let text = say!("report-asked", all = all);
     format!("\n{}", look.paragraph(0, &text))
 }
 
@@ -267,11 +270,11 @@ fn refused(record: &DoctorRecord, look: &Look) -> String {
         return String::new();
     }
     let mut out = String::from("\n");
-    out.push_str(&look.bold("Would not help here"));
+    out.push_str(&look.bold(&say!("report-refused")));
     out.push('\n');
     for refusal in &record.refused {
         let text = if look.details {
-            format!("{}: {}", clean(&refusal.remedy), clean(&refusal.why))
+            told(&refusal.remedy, &refusal.why)
         } else {
             clean(&refusal.remedy)
         };
@@ -285,7 +288,7 @@ fn not_checked(record: &DoctorRecord, look: &Look) -> String {
         return String::new();
     }
     let mut out = String::from("\n");
-    out.push_str(&look.bold("Not checked"));
+    out.push_str(&look.bold(&say!("report-not-checked")));
     out.push('\n');
     let shown = if look.details {
         record.not_checked.len()
@@ -296,17 +299,13 @@ fn not_checked(record: &DoctorRecord, look: &Look) -> String {
     let (open, rest): (Vec<_>, Vec<_>) = record
         .not_checked
         .iter()
-        .partition(|item| item.what.starts_with(COMPARISON) || item.what == UNEXPLAINED);
+        .partition(|item| leaves_open(item));
     for item in open.into_iter().chain(rest).take(shown) {
-        out.push_str(&look.hanging(
-            "  - ",
-            4,
-            &clean(&format!("{}: {}", item.what, item.because)),
-        ));
+        out.push_str(&look.hanging("  - ", 4, &told(&item.what, &item.because)));
     }
     let left = record.not_checked.len().saturating_sub(shown);
     if left > 0 {
-        out.push_str(&look.paragraph(4, &format!("and {left} more (-v shows them).")));
+        out.push_str(&look.paragraph(4, &say!("report-more", left = left)));
     }
     out
 }
@@ -315,7 +314,7 @@ fn not_checked(record: &DoctorRecord, look: &Look) -> String {
 mod tests {
     use wirespeed_doctor::Asked;
     use wirespeed_facts::Known;
-    use wirespeed_measure::NotMeasured;
+    use wirespeed_measure::{Direction, NotMeasured};
 
     use super::*;
 

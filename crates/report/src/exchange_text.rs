@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 
 use wirespeed_measure::statistics::median;
 use wirespeed_measure::{ExchangeComparison, ExchangeSample, Percentiles, Via};
+use wirespeed_words::say;
 
-use crate::look::{Look, clean, table};
+use crate::look::{Look, table};
 use crate::record::{failures, is_failure};
 use crate::units;
 
@@ -17,16 +18,16 @@ pub(crate) fn carried(exchanges: Option<&ExchangeComparison>) -> Option<String> 
     let exchanges = exchanges?;
     let tunnel = per_second(exchanges, Via::Tunnel)?;
     Some(match (per_second(exchanges, Via::Bare), exchanges.ratio) {
-        (Some(bare), Some(ratio)) => format!(
-            "the tunnel makes {} of the road's {} new connections per second ({} at once)",
-            units::percent(ratio.value),
-            units::count(bare.round()),
-            units::count(f64::from(exchanges.at_once))
+        (Some(bare), Some(ratio)) => say!(
+            "report-exchanges-carried",
+            share = units::percent(ratio.value),
+            road = bare.round(),
+            at_once = exchanges.at_once
         ),
-        _ => format!(
-            "the tunnel makes {} new connections per second ({} at once); the road itself was not measured",
-            units::count(tunnel.round()),
-            units::count(f64::from(exchanges.at_once))
+        _ => say!(
+            "report-exchanges-carried-alone",
+            tunnel = tunnel.round(),
+            at_once = exchanges.at_once
         ),
     })
 }
@@ -34,19 +35,21 @@ pub(crate) fn carried(exchanges: Option<&ExchangeComparison>) -> Option<String> 
 /// All of it.
 pub(crate) fn exchanges(exchanges: &ExchangeComparison, look: &Look) -> String {
     let mut out = String::from("\n");
-    let size = exchanges.samples.first().map_or_else(String::new, |one| {
-        format!(
-            ", {} asked and {} answered",
-            units::bytes(f64::from(one.request)),
-            units::bytes(f64::from(one.response))
-        )
-    });
-    out.push_str(&look.bold(&format!(
-        "Short exchanges, {} at once{size}",
-        units::count(f64::from(exchanges.at_once))
-    )));
+    let title = match exchanges.samples.first() {
+        Some(one) => say!(
+            "report-exchanges-sizes",
+            at_once = exchanges.at_once,
+            request = units::bytes(f64::from(one.request)),
+            response = units::bytes(f64::from(one.response))
+        ),
+        None => say!("report-exchanges", at_once = exchanges.at_once),
+    };
+    out.push_str(&look.bold(&title));
     out.push('\n');
-    let sides = [("road", Via::Bare), ("tunnel", Via::Tunnel)];
+    let sides = [
+        (say!("report-road"), Via::Bare),
+        (say!("report-tunnel"), Via::Tunnel),
+    ];
     let counts: Vec<Vec<String>> = sides
         .iter()
         .filter_map(|(name, via)| {
@@ -56,66 +59,83 @@ pub(crate) fn exchanges(exchanges: &ExchangeComparison, look: &Look) -> String {
                 units::count(all.fold(0, u64::saturating_add) as f64)
             };
             Some(vec![
-                (*name).to_owned(),
+                name.clone(),
                 units::count(per_second.round()),
                 sum(&|one| one.completed),
                 sum(&failures),
             ])
         })
         .collect();
-    let header = ["", "new per second", "completed", "failed"];
+    let header = [
+        String::new(),
+        say!("report-exchanges-rate"),
+        say!("report-exchanges-completed"),
+        say!("report-exchanges-failed"),
+    ];
     out.push_str(&table(look, 2, &header, &counts, 1));
     out.push('\n');
     let mut times = Vec::new();
-    for (what, of) in TIMES {
-        for (name, via) in sides {
-            times.extend(time_row(exchanges, via, what, name, of));
+    let parts: [(String, OfSample); 3] = [
+        (say!("report-exchanges-connect"), |one| one.connect),
+        (say!("report-exchanges-first-byte"), |one| one.first_byte),
+        (say!("report-exchanges-total"), |one| one.total),
+    ];
+    for (what, of) in parts {
+        for (name, via) in &sides {
+            times.extend(time_row(exchanges, *via, &what, name, of));
         }
     }
-    let header = ["", "", "50 %", "90 %", "99 %", "99.9 %", "longest"];
+    let header = [
+        String::new(),
+        String::new(),
+        units::percent(0.5),
+        units::percent(0.9),
+        units::percent(0.99),
+        units::fixed(99.9, 1, "%"),
+        say!("report-exchanges-longest"),
+    ];
     out.push_str(&table(look, 2, &header, &times, 2));
     if let Some(ratio) = exchanges.ratio {
-        let text = format!(
-            "Through the tunnel {} of the road's new connections per second; with 95 % confidence between {} and {}.",
-            units::percent(ratio.value),
-            units::percent(ratio.low),
-            units::percent(ratio.high)
+        let text = say!(
+            "report-exchanges-share",
+            share = units::percent(ratio.value),
+            low = units::percent(ratio.low),
+            high = units::percent(ratio.high)
         );
         out.push('\n');
         out.push_str(&look.paragraph(2, &text));
     }
-    for (name, via) in sides {
+    for (name, via) in &sides {
         let mut failed: BTreeMap<&str, u64> = BTreeMap::new();
-        for (reason, times) in of_side(exchanges, via).flat_map(|one| &one.failed) {
+        for (reason, times) in of_side(exchanges, *via).flat_map(|one| &one.failed) {
             let sum = failed.entry(reason).or_default();
             *sum = sum.saturating_add(*times);
         }
         let mut failed: Vec<(&str, u64)> = failed.into_iter().collect();
         failed.sort_by_key(|(_, times)| std::cmp::Reverse(*times));
         for (reason, times) in failed.into_iter().take(REASONS) {
-            let text = format!("{name}: {reason}, {} times", units::count(times as f64));
-            let lead = if is_failure(reason) {
-                "  failed  "
+            let text = say!(
+                "report-exchanges-times",
+                side = name,
+                reason = reason,
+                times = times
+            );
+            let label = if is_failure(reason) {
+                say!("report-label-failed")
             } else {
-                "  no end  "
+                say!("report-label-no-end")
             };
-            out.push_str(&look.hanging(lead, 10, &clean(&text)));
+            out.push_str(&look.labelled(&label, 10, &text));
         }
     }
     let unknown = exchanges.bare_unknown.iter();
     for remark in exchanges.remarks.iter().chain(unknown) {
-        out.push_str(&look.hanging("  note  ", 8, &clean(remark)));
+        out.push_str(&look.labelled(&say!("report-label-note"), 8, remark));
     }
     out
 }
 
 type OfSample = fn(&ExchangeSample) -> Option<Percentiles>;
-
-const TIMES: [(&str, OfSample); 3] = [
-    ("connect", |one| one.connect),
-    ("first byte", |one| one.first_byte),
-    ("total", |one| one.total),
-];
 
 /// Each percentile is the median over the samples of one side; the longest is the longest of all.
 fn time_row(

@@ -3,10 +3,11 @@
 use wirespeed_doctor::{Share, Standing, Verdict};
 use wirespeed_measure::Estimate;
 use wirespeed_settings::shell_word;
+use wirespeed_words::say;
 
-use crate::doctor_text::doctor_on;
-use crate::look::{Look, columns, table};
-use crate::measured_text::direction_word;
+use crate::doctor_text::{doctor_on, told};
+use crate::look::{Look, table};
+use crate::measured_text::{direction_word, figure, or_unknown};
 use crate::record::HopsRecord;
 use crate::units;
 
@@ -22,28 +23,29 @@ pub fn hops(record: &HopsRecord, look: &Look) -> String {
         }
         out.push('\n');
     }
-    out.push_str(&table(look, 2, &HEADER, &rows(record, narrow), 2));
+    out.push_str(&table(look, 2, &header(), &rows(record, narrow), 2));
     for remark in &record.report.remarks {
         out.push('\n');
         out.push_str(&look.paragraph(2, remark));
     }
     if !record.report.measured.not_measured.is_empty() {
         out.push('\n');
-        out.push_str(&look.bold("Not measured"));
+        out.push_str(&look.bold(&say!("report-not-measured")));
         out.push('\n');
         for item in &record.report.measured.not_measured {
-            let text = format!("{}: {}", item.what, item.because);
-            out.push_str(&look.hanging("  - ", 4, &text));
+            out.push_str(&look.hanging("  - ", 4, &told(&item.what, &item.because)));
         }
     }
     if let Some(record) = &record.doctor {
-        let to = record.far_name().unwrap_or("the next machine").to_owned();
+        let to = record
+            .far_name()
+            .map_or_else(|| say!("report-hops-next"), str::to_owned);
         let from = record
             .machines
             .first()
             .map_or("here", |machine| machine.name.as_str());
         out.push('\n');
-        out.push_str(&look.bold(&format!("The doctor on the hop from {from} to {to}")));
+        out.push_str(&look.bold(&say!("report-hops-doctor", from = from, to = &to)));
         out.push_str("\n\n");
         // A remedy is tried from that hop's own machine.
         let on = match from {
@@ -58,20 +60,29 @@ pub fn hops(record: &HopsRecord, look: &Look) -> String {
 
 /// From so many columns on there is room for names and intervals in the table.
 const WIDE: usize = 100;
-const HEADER: [&str; 6] = ["hop", "", "road", "tunnel", "share", "should"];
+
+fn header() -> [String; 6] {
+    [
+        say!("report-hop"),
+        String::new(),
+        say!("report-road"),
+        say!("report-tunnel"),
+        say!("report-share"),
+        say!("report-should"),
+    ]
+}
 
 fn headline(record: &HopsRecord, look: &Look) -> String {
     let report = &record.report;
     let text = match (&report.worst, report.verdict) {
         (Some(worst), _) => sentence(&worst.because),
-        (None, _) => "Nothing could be measured.".to_owned(),
+        (None, _) => say!("report-hops-nothing"),
     };
-    let (word, styled) = match report.verdict {
-        Verdict::Healthy => ("healthy", look.good("healthy")),
-        Verdict::Findings => ("too slow", look.warn("too slow")),
-        Verdict::Unmeasured => ("unmeasured", look.warn("unmeasured")),
-    };
-    look.hanging(&format!("{styled}  "), columns(word) + 2, &text)
+    match report.verdict {
+        Verdict::Healthy => look.verdict(&say!("report-word-healthy"), Look::good, &text),
+        Verdict::Findings => look.verdict(&say!("report-word-too-slow"), Look::warn, &text),
+        Verdict::Unmeasured => look.verdict(&say!("report-word-unmeasured"), Look::warn, &text),
+    }
 }
 
 /// Begins with a capital and ends with a full stop.
@@ -94,35 +105,36 @@ fn rows(record: &HopsRecord, narrow: bool) -> Vec<Vec<String>> {
                     format!("{} → {}", hop.from, hop.to)
                 },
                 direction_word(rates.direction),
-                rates.bare.map_or_else(|| "?".to_owned(), units::rate),
+                or_unknown(rates.bare, units::rate),
             ];
             match (&hop.interface, verdict.shares.get(index)) {
                 (Some(_), Some(share)) => {
-                    row.push(rates.tunnel.map_or_else(|| "?".to_owned(), units::rate));
+                    row.push(or_unknown(rates.tunnel, units::rate));
                     row.extend(share_cells(share, narrow));
                 }
-                _ => row.extend(["no tunnel".to_owned(), String::new(), String::new()]),
+                _ => row.extend([say!("report-no-tunnel"), String::new(), String::new()]),
             }
             rows.push(row);
         }
     }
     for (whole, share) in report.measured.whole.iter().zip(&report.whole) {
-        let yardstick = whole
-            .worst_hop
-            .and_then(|hop| {
-                let hop = report.measured.hops.get(hop)?;
-                let rates = hop
-                    .rates
-                    .iter()
-                    .find(|rates| rates.direction == whole.direction)?;
-                rates.bare
-            })
-            .map_or_else(|| "?".to_owned(), units::rate);
+        let yardstick = whole.worst_hop.and_then(|hop| {
+            let hop = report.measured.hops.get(hop)?;
+            let rates = hop
+                .rates
+                .iter()
+                .find(|rates| rates.direction == whole.direction)?;
+            rates.bare
+        });
         let mut row = vec![
-            if narrow { "all" } else { "all together" }.to_owned(),
+            if narrow {
+                say!("report-hops-all")
+            } else {
+                say!("report-hops-all-together")
+            },
             direction_word(whole.direction),
-            yardstick,
-            whole.rate.map_or_else(|| "?".to_owned(), units::rate),
+            or_unknown(yardstick, units::rate),
+            or_unknown(whole.rate, units::rate),
         ];
         row.extend(share_cells(share, narrow));
         rows.push(row);
@@ -131,18 +143,15 @@ fn rows(record: &HopsRecord, narrow: bool) -> Vec<Vec<String>> {
 }
 
 fn share_cells(share: &Share, narrow: bool) -> [String; 2] {
-    let ratio = share.ratio.map_or_else(
-        || "?".to_owned(),
-        |ratio| {
-            if narrow {
-                units::percent(ratio.value)
-            } else {
-                with_interval(ratio)
-            }
-        },
-    );
+    let ratio = or_unknown(share.ratio, |ratio| {
+        if narrow {
+            units::percent(ratio.value)
+        } else {
+            with_interval(ratio)
+        }
+    });
     let should = share.should.map_or_else(
-        || "no rule".to_owned(),
+        || say!("report-hops-no-rule"),
         |should| {
             let mark = match share.standing {
                 Standing::Good => "",
@@ -159,8 +168,8 @@ fn with_interval(ratio: Estimate) -> String {
     format!(
         "{} ({}–{})",
         units::percent(ratio.value),
-        units::percent(ratio.low).trim_end_matches(" %"),
-        units::percent(ratio.high).trim_end_matches(" %")
+        figure(&units::percent(ratio.low)),
+        figure(&units::percent(ratio.high))
     )
 }
 

@@ -67,6 +67,22 @@ impl Look {
         self.hanging(&" ".repeat(indent), indent, text)
     }
 
+    /// A paragraph beside its label; both columns as wide as `indent`, or as the label needs.
+    pub(crate) fn labelled(&self, label: &str, indent: usize, text: &str) -> String {
+        self.hanging(&format!("  {label} "), indent, text)
+    }
+
+    /// A verdict, styled by the one or the other, and what is said of it.
+    pub(crate) fn verdict(
+        &self,
+        word: &str,
+        style: fn(&Self, &str) -> String,
+        text: &str,
+    ) -> String {
+        let indent = columns(word) + 2;
+        self.hanging(&format!("{}  ", style(self, word)), indent, text)
+    }
+
     /// A paragraph whose first line starts with `lead` (shown as it is) and whose further lines are indented
     /// by `indent`.
     pub fn hanging(&self, lead: &str, indent: usize, text: &str) -> String {
@@ -91,7 +107,7 @@ impl Look {
 }
 
 /// A plain table, indented by two.
-pub fn sheet(look: &Look, header: &[&str], rows: &[Vec<String>]) -> String {
+pub fn sheet(look: &Look, header: &[impl AsRef<str>], rows: &[Vec<String>]) -> String {
     table(look, 2, header, rows, usize::MAX)
 }
 
@@ -100,7 +116,7 @@ pub fn sheet(look: &Look, header: &[&str], rows: &[Vec<String>]) -> String {
 pub(crate) fn table(
     look: &Look,
     indent: usize,
-    header: &[&str],
+    header: &[impl AsRef<str>],
     rows: &[Vec<String>],
     align_right_from: usize,
 ) -> String {
@@ -108,7 +124,7 @@ pub(crate) fn table(
         .iter()
         .map(|row| row.iter().map(|cell| clean(cell)).collect())
         .collect();
-    let mut widths: Vec<usize> = header.iter().map(|cell| columns(cell)).collect();
+    let mut widths: Vec<usize> = header.iter().map(|cell| columns(cell.as_ref())).collect();
     for row in &rows {
         for (width, cell) in widths.iter_mut().zip(row) {
             *width = (*width).max(columns(cell));
@@ -132,7 +148,7 @@ pub(crate) fn table(
         text.trim_end().to_owned()
     };
     let mut out = String::new();
-    out.push_str(&look.dim(&line(&mut header.iter().copied())));
+    out.push_str(&look.dim(&line(&mut header.iter().map(AsRef::as_ref))));
     out.push('\n');
     for row in &rows {
         out.push_str(&line(&mut row.iter().map(String::as_str)));

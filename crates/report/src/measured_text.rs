@@ -1,17 +1,21 @@
 //! Measurements in the terminal: the table of comparisons, probes, and what the machines are.
 
 use wirespeed_doctor::End;
-use wirespeed_facts::{DeviceStatistics, Implementation, Known, Peer};
+use wirespeed_facts::{DeviceStatistics, Implementation, Known, Peer, Tunnel};
 use wirespeed_measure::{Comparison, Direction, Protocol, RttSummary, Sample, Via};
-
 use wirespeed_words::say;
 
+use crate::doctor_text::told;
 use crate::look::{Look, clean, table};
 use crate::record::{MachineRecord, Measurements};
 use crate::units;
 
 /// Peers of one machine that are told.
 const PEERS_TOLD: usize = 10;
+/// Columns of the labels of probes.
+pub(crate) const PROBES: usize = 20;
+/// Columns of the labels of machines and samples.
+const LABELS: usize = 12;
 /// Below this share of the road nobody would say that a tunnel carries something.
 const NOTHING: f64 = 0.005;
 
@@ -21,6 +25,16 @@ pub(crate) fn direction_word(direction: Direction) -> String {
         Direction::Upload => say!("direction-upload"),
         Direction::Download => say!("direction-download"),
     }
+}
+
+/// What is not known is a question mark.
+pub(crate) fn or_unknown<T>(value: Option<T>, say: impl FnOnce(T) -> String) -> String {
+    value.map_or_else(|| "?".to_owned(), say)
+}
+
+/// A percentage without its sign.
+pub(crate) fn figure(percent: &str) -> &str {
+    percent.trim_end_matches('%').trim_end()
 }
 
 fn protocol_word(protocol: Protocol) -> &'static str {
@@ -39,36 +53,35 @@ pub(crate) fn carried(comparisons: &[Comparison]) -> Option<String> {
         .min_by(|a, b| a.1.total_cmp(&b.1));
     if let Some((comparison, ratio, bare)) = with_ratio {
         if ratio < NOTHING {
-            return Some(format!(
-                "next to nothing of a bulk transfer gets through the tunnel ({}), while the road carries {}",
-                direction_word(comparison.direction),
-                units::rate(bare)
+            return Some(say!(
+                "report-carried-nothing",
+                direction = direction_word(comparison.direction),
+                road = units::rate(bare)
             ));
         }
-        return Some(format!(
-            "the tunnel carries {} of the road's {} ({}{})",
-            units::percent(ratio),
-            units::rate(bare),
-            direction_word(comparison.direction),
-            streams_clause(comparison.streams)
+        return Some(say!(
+            "report-carried",
+            share = units::percent(ratio),
+            road = units::rate(bare),
+            load = load_words(comparison)
         ));
     }
     let slowest = comparisons
         .iter()
         .min_by(|a, b| a.tunnel.total_cmp(&b.tunnel))?;
-    Some(format!(
-        "the tunnel carries {} ({}{}); the road itself was not measured",
-        units::rate(slowest.tunnel),
-        direction_word(slowest.direction),
-        streams_clause(slowest.streams)
+    Some(say!(
+        "report-carried-alone",
+        rate = units::rate(slowest.tunnel),
+        load = load_words(slowest)
     ))
 }
 
-fn streams_clause(streams: u32) -> String {
-    if streams == 1 {
-        String::new()
-    } else {
-        format!(", {streams} streams")
+/// `upload`, or `upload, 10 streams`.
+fn load_words(comparison: &Comparison) -> String {
+    let direction = direction_word(comparison.direction);
+    match comparison.streams {
+        1 => direction,
+        streams => say!("report-load", direction = direction, streams = streams),
     }
 }
 
@@ -78,11 +91,17 @@ pub(crate) fn road(comparisons: &[Comparison], look: &Look) -> String {
         return String::new();
     }
     let wide = look.width >= 96;
-    let mut header = vec!["", "streams", "road", "tunnel", "share"];
+    let mut header = vec![
+        String::new(),
+        say!("report-streams"),
+        say!("report-road"),
+        say!("report-tunnel"),
+        say!("report-share"),
+    ];
     if wide {
-        header.extend(["95 % interval", "RTT under load"]);
+        header.extend([say!("report-interval"), say!("report-loaded-rtt")]);
     } else {
-        header.push("RTT");
+        header.push("RTT".to_owned());
     }
     let rows: Vec<Vec<String>> = comparisons
         .iter()
@@ -94,16 +113,14 @@ pub(crate) fn road(comparisons: &[Comparison], look: &Look) -> String {
                     protocol_word(comparison.protocol)
                 ),
                 comparison.streams.to_string(),
-                comparison.bare.map_or_else(|| "?".to_owned(), units::rate),
+                or_unknown(comparison.bare, units::rate),
                 units::rate(comparison.tunnel),
-                comparison
-                    .ratio
-                    .map_or_else(|| "?".to_owned(), units::percent),
+                or_unknown(comparison.ratio, units::percent),
             ];
             if wide {
                 row.push(interval(comparison));
             }
-            row.push(loaded(comparison, Via::Tunnel).map_or_else(|| "?".to_owned(), units::time));
+            row.push(or_unknown(loaded(comparison, Via::Tunnel), units::time));
             row
         })
         .collect();
@@ -112,11 +129,9 @@ pub(crate) fn road(comparisons: &[Comparison], look: &Look) -> String {
 
 fn interval(comparison: &Comparison) -> String {
     match (comparison.ratio_low, comparison.ratio_high) {
-        (Some(low), Some(high)) => format!(
-            "{}–{}",
-            units::percent(low).trim_end_matches(" %"),
-            units::percent(high)
-        ),
+        (Some(low), Some(high)) => {
+            format!("{}–{}", figure(&units::percent(low)), units::percent(high))
+        }
         _ => "?".to_owned(),
     }
 }
@@ -131,16 +146,11 @@ fn loaded(comparison: &Comparison, via: Via) -> Option<f64> {
 
 /// `upload TCP, 10 streams`.
 pub(crate) fn title(comparison: &Comparison) -> String {
-    format!(
-        "{} {}, {} {}",
-        direction_word(comparison.direction),
-        protocol_word(comparison.protocol),
-        comparison.streams,
-        if comparison.streams == 1 {
-            "stream"
-        } else {
-            "streams"
-        }
+    say!(
+        "report-comparison",
+        direction = direction_word(comparison.direction),
+        protocol = protocol_word(comparison.protocol),
+        streams = comparison.streams
     )
 }
 
@@ -165,26 +175,23 @@ pub(crate) fn comparisons(comparisons: &[Comparison], look: &Look) -> String {
                     ]
                 })
                 .collect();
-            out.push_str(&table(
-                look,
-                2,
-                &["pair", "road", "tunnel", "share"],
-                &rows,
-                0,
-            ));
+            let header = [
+                say!("report-pair"),
+                say!("report-road"),
+                say!("report-tunnel"),
+                say!("report-share"),
+            ];
+            out.push_str(&table(look, 2, &header, &rows, 0));
         }
         if let Some(reason) = &comparison.bare_unknown {
-            out.push_str(&look.hanging(
-                "  road      ",
-                12,
-                &format!("not measured: {}", clean(reason)),
-            ));
+            let text = say!("report-not-measured-because", reason = reason);
+            out.push_str(&look.labelled(&say!("report-road"), LABELS, &text));
         }
         for sample in &comparison.samples {
             out.push_str(&look.hanging("  ", 4, &sample_line(sample)));
         }
         for remark in &comparison.remarks {
-            out.push_str(&look.hanging("  note      ", 12, &clean(remark)));
+            out.push_str(&look.labelled(&say!("report-label-note"), LABELS, remark));
         }
     }
     out
@@ -193,32 +200,33 @@ pub(crate) fn comparisons(comparisons: &[Comparison], look: &Look) -> String {
 fn sample_line(sample: &Sample) -> String {
     let mut parts = vec![
         match sample.load.via {
-            Via::Bare => "road".to_owned(),
-            Via::Tunnel => "tunnel".to_owned(),
+            Via::Bare => say!("report-road"),
+            Via::Tunnel => say!("report-tunnel"),
         },
         if sample.stalled {
-            "stalled".to_owned()
+            say!("report-sample-stalled")
         } else {
             units::rate(sample.rate)
         },
-        format!("ran {}", units::time(sample.ran)),
+        say!("report-sample-ran", time = units::time(sample.ran)),
     ];
     if let Some(retransmits) = sample.retransmits {
-        parts.push(format!("{} retransmits", units::count(retransmits as f64)));
+        parts.push(say!("report-sample-retransmits", count = retransmits));
     }
     if let Some(lost) = sample.lost {
-        parts.push(format!("{} lost", units::percent(lost)));
+        parts.push(say!("report-sample-lost", share = units::percent(lost)));
     }
     if sample.dead_streams > 0 {
-        parts.push(format!("{} streams died", sample.dead_streams));
+        parts.push(say!("report-sample-died", count = sample.dead_streams));
     }
     if let Some(control) = &sample.congestion_control {
         parts.push(clean(control));
     }
     if let Some(rtt) = sample.loaded_rtt.as_ref().map(rtt_words) {
-        parts.push(format!("RTT {rtt}"));
+        parts.push(say!("report-sample-rtt", rtt = rtt));
     }
-    for (word, delta) in [("here", Some(&sample.here)), ("far", sample.far.as_ref())] {
+    let ends = [(true, Some(&sample.here)), (false, sample.far.as_ref())];
+    for (here, delta) in ends {
         let Some(delta) = delta else { continue };
         if let Some(busiest) = delta
             .cores
@@ -226,14 +234,20 @@ fn sample_line(sample: &Sample) -> String {
             .map(wirespeed_facts::CoreTime::busy_share)
             .max_by(f64::total_cmp)
         {
-            parts.push(format!("busiest core {word} {}", units::percent(busiest)));
+            let share = units::percent(busiest);
+            parts.push(if here {
+                say!("report-sample-core-here", share = share)
+            } else {
+                say!("report-sample-core-far", share = share)
+            });
         }
         let drops: u64 = delta.socket_drops.values().sum();
         if drops > 0 {
-            parts.push(format!(
-                "{} socket drops {word}",
-                units::count(drops as f64)
-            ));
+            parts.push(if here {
+                say!("report-sample-drops-here", count = drops)
+            } else {
+                say!("report-sample-drops-far", count = drops)
+            });
         }
     }
     parts.join(", ")
@@ -242,77 +256,84 @@ fn sample_line(sample: &Sample) -> String {
 fn rtt_words(rtt: &RttSummary) -> String {
     match (rtt.min, rtt.median, rtt.p95) {
         (Some(min), Some(median), Some(p95)) => {
-            format!(
-                "{} min, {} median, {} at 95 %",
-                units::time(min),
-                units::time(median),
-                units::time(p95)
+            say!(
+                "report-rtt",
+                min = units::time(min),
+                median = units::time(median),
+                high = units::time(p95)
             )
         }
-        _ => format!("no reply to {} requests", rtt.sent),
+        _ => say!("report-rtt-none", sent = rtt.sent),
     }
 }
 
 /// The doctor's probes.
 pub(crate) fn probes(measurements: &Measurements, look: &Look) -> String {
     let mut out = String::from("\n");
-    out.push_str(&look.bold("Probes"));
+    out.push_str(&look.bold(&say!("report-probes")));
     out.push('\n');
     for (lead, rtt) in [
-        ("  idle RTT, road    ", &measurements.idle_rtt_bare),
-        ("  idle RTT, tunnel  ", &measurements.idle_rtt_tunnel),
+        (say!("report-label-rtt-road"), &measurements.idle_rtt_bare),
+        (
+            say!("report-label-rtt-tunnel"),
+            &measurements.idle_rtt_tunnel,
+        ),
     ] {
         let text = match rtt {
             Known::Value(rtt) => rtt_words(rtt),
-            Known::Unknown(reason) => format!("not known: {}", clean(reason)),
+            Known::Unknown(reason) => not_known(reason),
         };
-        out.push_str(&look.hanging(lead, 20, &text));
+        out.push_str(&look.labelled(&lead, PROBES, &text));
     }
     for path in &measurements.path_mtu {
-        let passed = path
-            .largest_passed
-            .map_or_else(|| "nothing".to_owned(), |size| format!("{size} bytes"));
-        let failed = path
-            .smallest_failed
-            .map_or_else(String::new, |failed| format!(", {failed} did not"));
-        let error = match path.reported {
-            Some(mtu) => format!(", the road reported {mtu}"),
-            None if path.silent_loss => ", and no error came back".to_owned(),
-            None => String::new(),
-        };
-        let text = format!(
-            "{}: {passed} passed{failed}{error}",
-            direction_word(path.direction)
-        );
-        out.push_str(&look.hanging("  path MTU          ", 20, &text));
+        let mut said = vec![passed(path.largest_passed)];
+        said.extend(path.smallest_failed.map(failed));
+        match path.reported {
+            Some(mtu) => said.push(say!("report-size-reported", mtu = mtu)),
+            None if path.silent_loss => said.push(say!("report-size-silent")),
+            None => {}
+        }
+        let text = told(&direction_word(path.direction), &said.join(", "));
+        out.push_str(&look.labelled(&say!("report-label-path-mtu"), PROBES, &text));
     }
     for sweep in &measurements.tunnel_sweep {
-        let passed = sweep
-            .largest_passed
-            .map_or_else(|| "nothing".to_owned(), |size| format!("{size} bytes"));
-        let failed = match sweep.smallest_failed {
-            Some(failed) => format!("{failed} did not"),
-            None => "everything up to the MTU".to_owned(),
-        };
-        let text = format!(
-            "{}: {passed} passed, {failed}",
-            direction_word(sweep.direction)
-        );
-        out.push_str(&look.hanging("  inside the tunnel ", 20, &text));
+        let said = [
+            passed(sweep.largest_passed),
+            sweep
+                .smallest_failed
+                .map_or_else(|| say!("report-size-all"), failed),
+        ];
+        let text = told(&direction_word(sweep.direction), &said.join(", "));
+        out.push_str(&look.labelled(&say!("report-label-sizes"), PROBES, &text));
     }
     for trial in &measurements.congestion_trials {
-        let text = format!(
-            "{}: {} instead of {}: {} ({} to {})",
-            direction_word(trial.direction),
-            clean(&trial.tried),
-            clean(&trial.current),
-            units::signed(trial.gain.value, "share"),
-            units::signed(trial.gain.low, "share"),
-            units::signed(trial.gain.high, "share"),
+        let text = say!(
+            "report-trial",
+            direction = direction_word(trial.direction),
+            tried = &trial.tried,
+            current = &trial.current,
+            gain = units::signed(trial.gain.value, "share"),
+            low = units::signed(trial.gain.low, "share"),
+            high = units::signed(trial.gain.high, "share")
         );
-        out.push_str(&look.hanging("  congestion        ", 20, &text));
+        out.push_str(&look.labelled(&say!("report-label-congestion"), PROBES, &text));
     }
     out
+}
+
+fn passed(largest: Option<u32>) -> String {
+    match largest {
+        Some(size) => say!("report-size-passed", size = size),
+        None => say!("report-size-passed-nothing"),
+    }
+}
+
+fn failed(smallest: u32) -> String {
+    say!("report-size-failed", size = smallest)
+}
+
+fn not_known(reason: &str) -> String {
+    say!("report-not-known-because", reason = reason)
 }
 
 /// What the machines are. Of the first one's peers `own` alone is told, where it is given; of others the first few.
@@ -325,14 +346,14 @@ pub(crate) fn machines(machines: &[MachineRecord], own: Option<&str>, look: &Loo
         out.push('\n');
         let mut lines = vec![
             (
-                "kernel",
+                say!("report-label-kernel"),
                 format!("{} {}", facts.host.kernel, facts.host.architecture),
             ),
             (
-                "CPU",
+                "CPU".to_owned(),
                 match &facts.cpu.model {
                     Known::Value(model) => format!("{} × {model}", facts.cpu.online),
-                    Known::Unknown(_) => format!("{} cores", facts.cpu.online),
+                    Known::Unknown(_) => say!("report-cores", count = facts.cpu.online),
                 },
             ),
         ];
@@ -341,72 +362,86 @@ pub(crate) fn machines(machines: &[MachineRecord], own: Option<&str>, look: &Loo
             .iter()
             .find(|tunnel| Some(&tunnel.name) == machine.interface.as_ref());
         if let Some(tunnel) = tunnel {
-            let by = match &tunnel.implementation {
-                Implementation::Kernel => "the kernel's WireGuard".to_owned(),
-                Implementation::Userspace {
-                    program: Some(program),
-                    ..
-                } => format!("{program} (userspace)"),
-                Implementation::Userspace { program: None, .. } => {
-                    "a userspace WireGuard".to_owned()
-                }
-            };
-            lines.push((
-                "tunnel",
-                format!("{}, MTU {}, carried by {by}", tunnel.name, tunnel.mtu),
-            ));
+            lines.push((say!("report-tunnel"), tunnel_words(tunnel)));
             if let Some(statistics) = &tunnel.statistics {
                 let words = match statistics {
                     Known::Value(statistics) => device_words(statistics),
-                    Known::Unknown(reason) => format!("not known: {reason}"),
+                    Known::Unknown(reason) => not_known(reason),
                 };
-                lines.push(("device", words));
+                lines.push((say!("report-label-device"), words));
             }
         }
         let peers = tunnel
             .and_then(|tunnel| tunnel.peers.value())
             .map(Vec::as_slice)
             .unwrap_or_default();
-        let told: Vec<&Peer> = match own.filter(|_| machine.end == End::Here) {
+        let told_peers: Vec<&Peer> = match own.filter(|_| machine.end == End::Here) {
             Some(key) => peers.iter().filter(|peer| peer.public_key == key).collect(),
             None => peers.iter().take(PEERS_TOLD).collect(),
         };
-        lines.extend(told.iter().map(|peer| ("peer", peer_words(peer))));
-        let more = peers.len() - told.len();
+        lines.extend(
+            told_peers
+                .iter()
+                .map(|peer| (say!("report-label-peer"), peer_words(peer))),
+        );
+        let more = peers.len() - told_peers.len();
         if more > 0 {
-            let others = if told.is_empty() { "" } else { " more" };
-            lines.push(("peers", format!("{more}{others}")));
+            let words = if told_peers.is_empty() {
+                more.to_string()
+            } else {
+                say!("report-peers-more", count = more)
+            };
+            lines.push((say!("report-label-peers"), words));
         }
-        for (lead, text) in lines {
-            out.push_str(&look.hanging(&format!("  {lead}"), 12, &clean(&text)));
+        for (label, text) in lines {
+            out.push_str(&look.labelled(&label, LABELS, &text));
         }
     }
     out
 }
 
+fn tunnel_words(tunnel: &Tunnel) -> String {
+    let (name, mtu) = (&tunnel.name, tunnel.mtu);
+    match &tunnel.implementation {
+        Implementation::Kernel => say!("report-by-kernel", name = name, mtu = mtu),
+        Implementation::Userspace {
+            program: Some(program),
+            ..
+        } => say!(
+            "report-by-program",
+            name = name,
+            mtu = mtu,
+            program = program
+        ),
+        Implementation::Userspace { program: None, .. } => {
+            say!("report-by-userspace", name = name, mtu = mtu)
+        }
+    }
+}
+
 /// `inline, 2 workers, without udp-gso (degraded: EIO), dropped 7 (source-not-allowed)`.
 fn device_words(statistics: &DeviceStatistics) -> String {
     let mut words = vec![statistics.engine.clone()];
-    words.extend(statistics.worker_count.map(|count| match count {
-        1 => "1 worker".to_owned(),
-        many => format!("{many} workers"),
-    }));
+    let workers = statistics.worker_count;
+    words.extend(workers.map(|count| say!("report-device-workers", count = count)));
     for offload in &statistics.offloads {
         if let Some(without) = statistics.without(&offload.offload) {
-            let reason = without
-                .reason
-                .as_ref()
-                .map_or_else(String::new, |reason| format!(": {reason}"));
-            words.push(format!(
-                "without {} ({}{reason})",
-                without.offload, without.state
+            let state = match &without.reason {
+                Some(reason) => told(&without.state, reason),
+                None => without.state.clone(),
+            };
+            words.push(say!(
+                "report-device-without",
+                offload = &without.offload,
+                state = state
             ));
         }
     }
     for (reason, count) in statistics.drops.iter().filter(|(_, count)| **count > 0) {
-        words.push(format!(
-            "dropped {} ({reason})",
-            units::count(*count as f64)
+        words.push(say!(
+            "report-device-dropped",
+            count = *count,
+            reason = reason
         ));
     }
     words.join(", ")
@@ -414,17 +449,18 @@ fn device_words(statistics: &DeviceStatistics) -> String {
 
 fn peer_words(peer: &Peer) -> String {
     let short: String = peer.public_key.chars().take(8).collect();
-    let endpoint = peer
-        .endpoint
-        .map_or_else(|| "no endpoint".to_owned(), |endpoint| endpoint.to_string());
+    let endpoint = peer.endpoint.map_or_else(
+        || say!("report-peer-nowhere"),
+        |endpoint| endpoint.to_string(),
+    );
     let handshake = match peer.handshake_age {
-        Some(age) => format!("last handshake {} ago", units::time(age.round())),
-        None => "never a handshake".to_owned(),
+        Some(age) => say!("report-peer-heard", age = units::time(age.round())),
+        None => say!("report-peer-never-heard"),
     };
     let allowed = if peer.allowed_ips.is_empty() {
-        "none".to_owned()
+        say!("report-peer-allowed-none")
     } else {
-        peer.allowed_ips.join(" ")
+        say!("report-peer-allowed", ips = peer.allowed_ips.join(" "))
     };
-    format!("{short}…, {endpoint}, {handshake}, allowed IPs {allowed}")
+    format!("{short}…, {endpoint}, {handshake}, {allowed}")
 }

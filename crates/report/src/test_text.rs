@@ -1,11 +1,13 @@
 //! The test's answer in the terminal.
 
 use wirespeed_doctor::{End, Verdict};
+use wirespeed_words::say;
 
-use crate::diff::{Against, Change};
+use crate::diff::{self, Against, Change};
+use crate::doctor_text::told;
 use crate::exchange_text;
 use crate::look::{Look, clean, table};
-use crate::measured_text;
+use crate::measured_text::{self, or_unknown};
 use crate::record::TestRecord;
 use crate::units;
 
@@ -16,44 +18,45 @@ pub fn test(record: &TestRecord, look: &Look) -> String {
         .iter()
         .find(|machine| machine.end == End::Far);
     let tunnel = match far {
-        Some(far) => format!("{} (to {})", record.interface, clean(&far.name)),
+        Some(far) => say!(
+            "report-tunnel-to",
+            interface = &record.interface,
+            far = clean(&far.name)
+        ),
         None => record.interface.clone(),
     };
     let carried = measured_text::carried(&record.comparisons)
         .or_else(|| exchange_text::carried(record.exchanges.as_ref()));
     let mut out = match (record.verdict, carried) {
-        (Verdict::Healthy, Some(carried)) => look.hanging(
-            &format!("{}  ", look.good("healthy")),
-            9,
-            &format!("{tunnel}: {carried}."),
-        ),
+        (Verdict::Healthy, Some(carried)) => {
+            let text = say!("report-said", tunnel = tunnel, said = carried);
+            look.verdict(&say!("report-word-healthy"), Look::good, &text)
+        }
         (Verdict::Findings, Some(carried)) => {
-            let text = format!("{tunnel}: {carried}. `wirespeed doctor` finds out why.");
-            look.hanging(&format!("{}  ", look.warn("slow")), 6, &text)
+            let text = say!("report-test-slow", tunnel = tunnel, carried = carried);
+            look.verdict(&say!("report-word-slow"), Look::warn, &text)
         }
         (_, Some(carried)) => {
-            let text = format!("{tunnel}: {carried}.");
+            let text = say!("report-said", tunnel = tunnel, said = carried);
             let comparable = record.comparisons.iter().any(|one| one.ratio.is_some())
                 || record.exchanges.iter().any(|one| one.ratio.is_some());
             let word = if comparable {
-                "incomplete"
+                say!("report-word-incomplete")
             } else {
-                "not comparable"
+                say!("report-word-not-comparable")
             };
-            let lead = format!("{}  ", look.warn(word));
-            look.hanging(&lead, word.len() + 2, &text)
+            look.verdict(&word, Look::warn, &text)
         }
-        (_, None) => look.hanging(
-            &format!("{}  ", look.warn("unmeasured")),
-            12,
-            &format!("{tunnel}: nothing could be measured."),
-        ),
+        (_, None) => {
+            let text = say!("report-test-nothing", tunnel = tunnel);
+            look.verdict(&say!("report-word-unmeasured"), Look::warn, &text)
+        }
     };
     out.push_str(&measured_text::road(&record.comparisons, look));
     for comparison in &record.comparisons {
         for remark in &comparison.remarks {
-            let lead = measured_text::title(comparison);
-            out.push_str(&look.hanging("  note  ", 8, &clean(&format!("{lead}: {remark}"))));
+            let text = told(&measured_text::title(comparison), remark);
+            out.push_str(&look.labelled(&say!("report-label-note"), 8, &text));
         }
     }
     if let Some(exchanges) = &record.exchanges {
@@ -61,14 +64,10 @@ pub fn test(record: &TestRecord, look: &Look) -> String {
     }
     if !record.not_measured.is_empty() {
         out.push('\n');
-        out.push_str(&look.bold("Not measured"));
+        out.push_str(&look.bold(&say!("report-not-measured")));
         out.push('\n');
         for item in &record.not_measured {
-            out.push_str(&look.hanging(
-                "  - ",
-                4,
-                &clean(&format!("{}: {}", item.what, item.because)),
-            ));
+            out.push_str(&look.hanging("  - ", 4, &told(&item.what, &item.because)));
         }
     }
     if look.details {
@@ -81,29 +80,36 @@ pub fn test(record: &TestRecord, look: &Look) -> String {
 /// This record against an earlier one.
 pub fn against(against: &Against, look: &Look) -> String {
     let mut out = String::from("\n");
-    out.push_str(&look.bold("Against the earlier record"));
+    out.push_str(&look.bold(&say!("report-against")));
     out.push('\n');
     if against.changes.is_empty() {
-        out.push_str(&look.paragraph(2, "The two records have no comparison in common."));
+        out.push_str(&look.paragraph(2, &say!("report-against-nothing")));
     } else {
         let rows: Vec<Vec<String>> = against.changes.iter().map(change_row).collect();
-        out.push_str(&table(
-            look,
-            2,
-            &["", "streams", "share then", "now", "tunnel then", "now", ""],
-            &rows,
-            1,
-        ));
+        let header = [
+            String::new(),
+            say!("report-streams"),
+            say!("report-against-share-then"),
+            say!("report-against-now"),
+            say!("report-against-tunnel-then"),
+            say!("report-against-now"),
+            String::new(),
+        ];
+        out.push_str(&table(look, 2, &header, &rows, 1));
     }
     if !against.machines.is_empty() {
         out.push('\n');
-        out.push_str(&look.paragraph(2, "What differs in the machines:"));
+        out.push_str(&look.paragraph(2, &say!("report-against-machines")));
         for difference in &against.machines {
-            let text = format!(
-                "{}, {}: {} → {}",
-                difference.machine, difference.what, difference.then, difference.now
+            let machine = match difference.machine.as_str() {
+                diff::HERE => say!("report-here"),
+                _ => say!("report-far"),
+            };
+            let text = told(
+                &format!("{machine}, {}", difference.what),
+                &format!("{} → {}", difference.then, difference.now),
             );
-            out.push_str(&look.hanging("  - ", 4, &clean(&text)));
+            out.push_str(&look.hanging("  - ", 4, &text));
         }
     }
     out
@@ -111,12 +117,12 @@ pub fn against(against: &Against, look: &Look) -> String {
 
 fn change_row(change: &Change) -> Vec<String> {
     let verdict = match (change.ratio_change, change.overlap) {
-        (Some(_), Some(true)) => "no clear change",
-        (Some(by), Some(false)) if by > 0.0 => "better",
-        (Some(_), Some(false)) => "worse",
-        _ => "not comparable",
+        (Some(_), Some(true)) => say!("report-against-unclear"),
+        (Some(by), Some(false)) if by > 0.0 => say!("report-against-better"),
+        (Some(_), Some(false)) => say!("report-against-worse"),
+        _ => say!("report-word-not-comparable"),
     };
-    let share = |ratio: Option<f64>| ratio.map_or_else(|| "?".to_owned(), units::percent);
+    let share = |ratio: Option<f64>| or_unknown(ratio, units::percent);
     vec![
         measured_text::direction_word(change.direction),
         change.streams.to_string(),
@@ -124,6 +130,6 @@ fn change_row(change: &Change) -> Vec<String> {
         share(change.now.ratio),
         units::rate(change.then.tunnel),
         units::rate(change.now.tunnel),
-        verdict.to_owned(),
+        verdict,
     ]
 }

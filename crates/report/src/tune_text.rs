@@ -1,24 +1,33 @@
 //! Experiments in the terminal: what was tried, what it gained, what was kept.
 
 use wirespeed_doctor::{End, Goal, Verdict};
+use wirespeed_measure::Direction;
 use wirespeed_settings::{Setting, Value};
 use wirespeed_tune::{Experiment, Outcome, PutBack, PutBackResult, Stage, State, Status};
+use wirespeed_words::say;
 
-use crate::look::{Look, clean, columns, table};
+use crate::doctor_text::told;
+use crate::look::{Look, columns, table};
+use crate::measured_text::{direction_word, or_unknown};
 use crate::record::{PlanRecord, TuneRecord};
 use crate::units;
+
+/// Columns of the labels of an experiment.
+const LABELS: usize = 12;
+/// Columns of the labels of what to do next.
+const NEXT: usize = 15;
 
 /// What a tune did, and how to go on. `far_options` are those the user gave (` --far ssh://…`).
 pub fn tune(record: &TuneRecord, far_options: &str, look: &Look) -> String {
     let outcome = &record.outcome;
     let mut out = headline(outcome, look);
     for (host, put_back) in &outcome.recovered {
-        let text = format!(
-            "{}: left by an earlier tune: {}",
-            host,
-            put_back_words(put_back)
+        let text = say!(
+            "report-tune-recovered",
+            host = host,
+            what = put_back_words(put_back)
         );
-        out.push_str(&look.hanging("  first     ", 12, &text));
+        out.push_str(&look.labelled(&say!("report-label-first"), LABELS, &text));
     }
     for experiment in &outcome.experiments {
         out.push('\n');
@@ -30,15 +39,15 @@ pub fn tune(record: &TuneRecord, far_options: &str, look: &Look) -> String {
     }
     if !outcome.not_tried.is_empty() {
         out.push('\n');
-        out.push_str(&look.bold("Not tried"));
+        out.push_str(&look.bold(&say!("report-tune-not-tried")));
         out.push('\n');
         for item in &outcome.not_tried {
-            out.push_str(&look.hanging("  - ", 4, &format!("{}: {}", item.what, item.because)));
+            out.push_str(&look.hanging("  - ", 4, &told(&item.what, &item.because)));
         }
     }
     if let Some(why) = &outcome.ended_early {
         out.push('\n');
-        out.push_str(&look.hanging(&format!("{}  ", look.warn("ended early")), 13, why));
+        out.push_str(&look.verdict(&say!("report-word-ended-early"), Look::warn, why));
     }
     out.push_str(&how_to_go_on(record, far_options, look));
     out
@@ -51,7 +60,7 @@ fn headline(outcome: &Outcome, look: &Look) -> String {
         .filter(|experiment| experiment.kept)
         .count();
     let what_is_left = match outcome.diagnosis.verdict {
-        Verdict::Healthy => "nothing is left to mend".to_owned(),
+        Verdict::Healthy => say!("report-tune-left-nothing"),
         Verdict::Findings => {
             let left: Vec<&str> = outcome
                 .diagnosis
@@ -60,58 +69,66 @@ fn headline(outcome: &Outcome, look: &Look) -> String {
                 .filter(|finding| finding.consequence_of.is_none())
                 .map(|finding| finding.code.as_str())
                 .collect();
-            format!("left: {}", left.join(", "))
+            say!("report-tune-left", codes = left.join(", "))
         }
-        Verdict::Unmeasured => "what is left could not be told for sure".to_owned(),
+        Verdict::Unmeasured => say!("report-tune-left-unknown"),
     };
     let interface = &outcome.interface;
-    let tried = match outcome.experiments.len() {
-        1 => format!("1 remedy tried on {interface}"),
-        tried => format!("{tried} remedies tried on {interface}"),
-    };
-    let (word, text) = match (outcome.experiments.len(), kept) {
-        (0, _) => (
-            look.bold("nothing tried"),
-            format!("on {interface}; {what_is_left}."),
-        ),
-        (_, 0) => (
-            look.warn("nothing kept"),
-            format!("of {tried}: everything is as it was; {what_is_left}."),
-        ),
-        (_, kept) => (
-            look.good(&format!("{kept} kept")),
-            format!("of {tried}, proved by the measured gain; {what_is_left}."),
-        ),
-    };
-    let indent = columns(&word) + 2;
-    look.hanging(&format!("{word}  "), indent, &text)
+    match (outcome.experiments.len(), kept) {
+        (0, _) => {
+            let text = say!(
+                "report-tune-nothing-tried",
+                interface = interface,
+                left = what_is_left
+            );
+            look.verdict(&say!("report-word-nothing-tried"), Look::bold, &text)
+        }
+        (tried, 0) => {
+            let text = say!(
+                "report-tune-nothing-kept",
+                tried = tried,
+                interface = interface,
+                left = what_is_left
+            );
+            look.verdict(&say!("report-word-nothing-kept"), Look::warn, &text)
+        }
+        (tried, kept) => {
+            let text = say!(
+                "report-tune-kept",
+                tried = tried,
+                interface = interface,
+                left = what_is_left
+            );
+            look.verdict(&say!("report-word-kept", count = kept), Look::good, &text)
+        }
+    }
 }
 
 fn stages(stages: &[Stage], look: &Look) -> String {
-    let rate = |rate: Option<f64>| rate.map_or_else(|| "?".to_owned(), units::rate);
+    let rate = |rate: Option<f64>| or_unknown(rate, units::rate);
     let rows: Vec<Vec<String>> = stages
         .iter()
         .enumerate()
         .map(|(index, stage)| {
             vec![
                 if index == 0 {
-                    "before".to_owned()
+                    say!("report-stage-before")
                 } else {
-                    format!("after {}", stage.label)
+                    say!("report-stage-after", what = &stage.label)
                 },
                 rate(stage.upload),
                 rate(stage.download),
-                stage.loaded_rtt.map_or_else(|| "?".to_owned(), units::time),
+                or_unknown(stage.loaded_rtt, units::time),
             ]
         })
         .collect();
-    table(
-        look,
-        2,
-        &["", "upload", "download", "RTT under load"],
-        &rows,
-        1,
-    )
+    let header = [
+        String::new(),
+        direction_word(Direction::Upload),
+        direction_word(Direction::Download),
+        say!("report-loaded-rtt"),
+    ];
+    table(look, 2, &header, &rows, 1)
 }
 
 fn how_to_go_on(record: &TuneRecord, far_options: &str, look: &Look) -> String {
@@ -121,25 +138,19 @@ fn how_to_go_on(record: &TuneRecord, far_options: &str, look: &Look) -> String {
     let mut out = String::from("\n");
     match record.outcome.confirm_within {
         Some(seconds) if !record.confirmed => {
-            let text = format!(
-                "Everything is put back in {} unless you confirm it:",
-                units::time(seconds)
-            );
+            let text = say!("report-tune-confirm", time = units::time(seconds));
             out.push_str(&look.paragraph(0, &text));
-            out.push_str(&look.hanging(
-                "  keep it      ",
-                15,
+            out.push_str(&look.labelled(
+                &say!("report-label-keep-it"),
+                NEXT,
                 &format!("wirespeed tune confirm{far_options}"),
             ));
         }
-        _ => out.push_str(&look.paragraph(
-            0,
-            "The changes are confirmed. They last until the next restart.",
-        )),
+        _ => out.push_str(&look.paragraph(0, &say!("report-tune-confirmed"))),
     }
-    out.push_str(&look.hanging(
-        "  put it back  ",
-        15,
+    out.push_str(&look.labelled(
+        &say!("report-label-put-it-back"),
+        NEXT,
         &format!("wirespeed tune undo{far_options}"),
     ));
     out
@@ -153,7 +164,7 @@ pub fn put_back(machines: &[(String, Vec<PutBack>)], look: &Look) -> String {
             out.push_str(&look.hanging(
                 &format!("{}  ", look.bold(machine)),
                 0,
-                "nothing was changed by a tune",
+                &say!("report-tune-unchanged"),
             ));
         }
         for outcome in outcomes {
@@ -171,16 +182,20 @@ fn put_back_words(put_back: &PutBack) -> String {
     let setting = setting_words(&put_back.setting);
     let before = in_words(&put_back.before, unit_of(&put_back.setting));
     match &put_back.result {
-        PutBackResult::PutBack => format!("{setting} is {before} again"),
-        PutBackResult::ChangedByOthers { now } => {
-            format!(
-                "{setting} was changed by somebody else meanwhile and stays as it is ({now}); it was {before}"
-            )
-        }
-        PutBackResult::Gone => format!("{setting} is gone, and the change with it"),
-        PutBackResult::Failed { why } => {
-            format!("{setting} could not be put back to {before}: {why}")
-        }
+        PutBackResult::PutBack => say!("report-put-back", setting = setting, before = before),
+        PutBackResult::ChangedByOthers { now } => say!(
+            "report-put-back-changed",
+            setting = setting,
+            now = now.to_string(),
+            before = before
+        ),
+        PutBackResult::Gone => say!("report-put-back-gone", setting = setting),
+        PutBackResult::Failed { why } => say!(
+            "report-put-back-failed",
+            setting = setting,
+            before = before,
+            why = why
+        ),
     }
 }
 
@@ -189,18 +204,15 @@ pub fn tune_status(machines: &[(String, Status)], look: &Look) -> String {
     let mut out = String::new();
     for (machine, status) in machines {
         let text = match &status.state {
-            State::Idle => "no tune since the last restart".to_owned(),
-            State::Experimenting { process } => format!("a tune is at work (process {process})"),
+            State::Idle => say!("report-state-idle"),
+            State::Experimenting { process } => {
+                say!("report-state-at-work", process = process.to_string())
+            }
             State::Kept { seconds_left } => {
-                format!(
-                    "changes wait to be confirmed; put back in {}",
-                    units::time(*seconds_left)
-                )
+                say!("report-state-kept", time = units::time(*seconds_left))
             }
-            State::Confirmed { .. } => {
-                "changes are confirmed; `wirespeed tune undo` still puts them back".to_owned()
-            }
-            State::Undone { why, .. } => format!("put back: {why}"),
+            State::Confirmed { .. } => say!("report-state-confirmed"),
+            State::Undone { why, .. } => say!("report-state-undone", why = why),
         };
         out.push_str(&look.hanging(
             &format!("{}  ", look.bold(machine)),
@@ -209,17 +221,22 @@ pub fn tune_status(machines: &[(String, Status)], look: &Look) -> String {
         ));
         for change in &status.changes {
             let unit = unit_of(&change.setting);
-            let now = match &change.now {
-                Some(now) if *now == change.tuned => String::new(),
-                Some(now) => format!(", now {}", in_words(now, unit)),
-                None => ", now not known".to_owned(),
-            };
-            let text = format!(
-                "{}: {} → {}{now}",
-                setting_words(&change.setting),
-                in_words(&change.before, unit),
-                in_words(&change.tuned, unit)
+            let mut text = told(
+                &setting_words(&change.setting),
+                &format!(
+                    "{} → {}",
+                    in_words(&change.before, unit),
+                    in_words(&change.tuned, unit)
+                ),
             );
+            match &change.now {
+                Some(now) if *now == change.tuned => {}
+                Some(now) => {
+                    let now = in_words(now, unit);
+                    text = say!("report-change-now", change = text, now = now);
+                }
+                None => text = say!("report-change-now-unknown", change = text),
+            }
             out.push_str(&look.hanging("  ", 4, &text));
         }
         let outcomes = match &status.state {
@@ -236,7 +253,7 @@ pub fn tune_status(machines: &[(String, Status)], look: &Look) -> String {
 /// The plan: one script after the other, each under the name of its machine.
 pub fn plan(record: &PlanRecord) -> String {
     if record.plan.is_empty() {
-        return "# Nothing to do.\n".to_owned();
+        return format!("# {}\n", say!("report-plan-nothing"));
     }
     record
         .plan
@@ -248,83 +265,92 @@ pub fn plan(record: &PlanRecord) -> String {
 
 fn setting_words(setting: &Setting) -> String {
     match setting {
-        Setting::LinkMtu { interface } => format!("MTU of {interface}"),
+        Setting::LinkMtu { interface } => say!("report-setting-mtu", interface = interface),
         Setting::SocketReceiveBuffer { interface } => {
-            format!("receive buffer of {interface}'s socket")
+            say!("report-setting-buffer", interface = interface)
         }
         Setting::RouteCongestion { interface } => {
-            format!("congestion control of the routes by {interface}")
+            say!("report-setting-congestion", interface = interface)
         }
-        Setting::EgressShaper { interface } => format!("rate limit of {interface}"),
-        Setting::ReceiveRing { interface } => format!("receive ring of {interface}"),
-        Setting::InterruptCores { interrupt } => format!("cores of interrupt {interrupt}"),
-        Setting::Governor => "frequency governor".to_owned(),
-        Setting::ThreadedNapi { interface } => format!("threaded NAPI of {interface}"),
-        Setting::LinkOffload { interface, feature } => format!("{feature} of {interface}"),
+        Setting::EgressShaper { interface } => say!("report-setting-shaper", interface = interface),
+        Setting::ReceiveRing { interface } => say!("report-setting-ring", interface = interface),
+        Setting::InterruptCores { interrupt } => say!(
+            "report-setting-interrupt",
+            interrupt = interrupt.to_string()
+        ),
+        Setting::Governor => say!("report-setting-governor"),
+        Setting::ThreadedNapi { interface } => say!("report-setting-napi", interface = interface),
+        Setting::LinkOffload { interface, feature } => say!(
+            "report-setting-offload",
+            feature = feature,
+            interface = interface
+        ),
         Setting::Sysctl { name } => name.clone(),
     }
 }
 
 fn one(experiment: &Experiment, look: &Look) -> String {
     let word = if experiment.kept {
-        look.good("kept")
+        look.good(&say!("report-experiment-kept"))
     } else {
-        look.warn("put back")
+        look.warn(&say!("report-experiment-put-back"))
     };
     let mut out = format!("{word}  {}\n", look.bold(&experiment.code));
     let before = value(experiment, &experiment.before);
     let after = value(experiment, &experiment.after);
-    out.push_str(&look.hanging(
-        "  change    ",
-        12,
-        &clean(&format!("{}: {before} → {after}", experiment.setting)),
-    ));
+    let change = told(&experiment.setting, &format!("{before} → {after}"));
+    out.push_str(&look.labelled(&say!("report-label-change"), LABELS, &change));
     let what = match experiment.goal {
-        Goal::Goodput => "goodput",
-        Goal::LoadedRtt => "RTT under load",
+        Goal::Goodput => say!("report-goal-goodput"),
+        Goal::LoadedRtt => say!("report-loaded-rtt"),
     };
-    let gain = format!(
-        "{what} {} → {}, gain {} (95 %: {} to {})",
-        units::in_unit(experiment.measured_before, &experiment.unit),
-        units::in_unit(experiment.measured_after, &experiment.unit),
-        units::signed(experiment.gain, &experiment.unit),
-        units::signed(experiment.gain_low, &experiment.unit),
-        units::signed(experiment.gain_high, &experiment.unit),
+    let gain = say!(
+        "report-experiment-gain",
+        what = what,
+        before = units::in_unit(experiment.measured_before, &experiment.unit),
+        after = units::in_unit(experiment.measured_after, &experiment.unit),
+        gain = units::signed(experiment.gain, &experiment.unit),
+        low = units::signed(experiment.gain_low, &experiment.unit),
+        high = units::signed(experiment.gain_high, &experiment.unit)
     );
-    out.push_str(&look.hanging("  measured  ", 12, &gain));
+    out.push_str(&look.labelled(&say!("report-label-measured"), LABELS, &gain));
     for guard in experiment
         .guards
         .iter()
         .filter(|guard| look.details || !guard.held)
     {
-        let text = format!(
-            "{}: {} → {} ({})",
-            guard.name,
-            units::in_unit(guard.before, &guard.unit),
-            units::in_unit(guard.after, &guard.unit),
-            match (guard.comparable, guard.held) {
-                (false, _) => "not comparable: another load before",
-                (true, true) => "held",
-                (true, false) => "worse",
-            }
+        let held = match (guard.comparable, guard.held) {
+            (false, _) => say!("report-guard-not-comparable"),
+            (true, true) => say!("report-guard-held"),
+            (true, false) => say!("report-against-worse"),
+        };
+        let text = told(
+            &guard.name,
+            &format!(
+                "{} → {} ({held})",
+                units::in_unit(guard.before, &guard.unit),
+                units::in_unit(guard.after, &guard.unit)
+            ),
         );
-        out.push_str(&look.hanging("  guard     ", 12, &text));
+        out.push_str(&look.labelled(&say!("report-label-guard"), LABELS, &text));
     }
-    out.push_str(&look.hanging("  why       ", 12, &clean(&experiment.why)));
+    out.push_str(&look.labelled(&say!("report-label-why"), LABELS, &experiment.why));
     if look.details && experiment.changes.len() > 1 {
         for made in &experiment.changes {
             let end = match made.end {
-                End::Here => "here",
-                End::Far => "far end",
+                End::Here => say!("report-here"),
+                End::Far => say!("report-far-end"),
             };
             let unit = unit_of(&made.setting);
-            let text = format!(
-                "{} ({end}): {} → {}",
-                made.host,
-                in_words(&made.before, unit),
-                in_words(&made.after, unit)
+            let text = told(
+                &format!("{} ({end})", made.host),
+                &format!(
+                    "{} → {}",
+                    in_words(&made.before, unit),
+                    in_words(&made.after, unit)
+                ),
             );
-            out.push_str(&look.hanging("  on        ", 12, &clean(&text)));
+            out.push_str(&look.labelled(&say!("report-label-on"), LABELS, &text));
         }
     }
     out
@@ -342,7 +368,7 @@ fn value(experiment: &Experiment, value: &Value) -> String {
 
 /// A setting's value as people read it; `null` is the kernel's default.
 fn in_words(value: &Value, unit: &str) -> String {
-    units::value(value, unit).unwrap_or_else(|| "not set".to_owned())
+    units::value(value, unit).unwrap_or_else(|| say!("report-not-set"))
 }
 
 fn unit_of(setting: &Setting) -> &'static str {

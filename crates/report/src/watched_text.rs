@@ -2,9 +2,10 @@
 
 use wirespeed_facts::{CoreTime, Known};
 use wirespeed_measure::{PassiveWatch, PeerWatched, RateSweep, SequenceProbe, Via, Watched};
+use wirespeed_words::say;
 
 use crate::look::{Look, clean, table};
-use crate::measured_text::direction_word;
+use crate::measured_text::{PROBES, direction_word, or_unknown};
 use crate::record::{DoctorRecord, Measurements};
 use crate::units;
 
@@ -12,21 +13,28 @@ use crate::units;
 pub(crate) fn watched(record: &DoctorRecord) -> Option<String> {
     let passive = record.measurements.passive.as_ref()?;
     let here = &passive.here;
-    let flowed = match rates(here, &record.interface) {
-        Some((received, sent)) => {
-            format!("{} in and {} out", units::rate(received), units::rate(sent))
-        }
-        None => "the tunnel's counters could not be read".to_owned(),
-    };
-    Some(format!(
-        "watched for {} without a load: {flowed}",
-        units::time(here.seconds)
-    ))
+    let time = units::time(here.seconds);
+    Some(match rates(here, &record.interface) {
+        Some((received, sent)) => say!(
+            "report-watched-for",
+            time = time,
+            received = units::rate(received),
+            sent = units::rate(sent)
+        ),
+        None => say!("report-watched-unread", time = time),
+    })
 }
 
 /// A row per machine: what flowed, over how many connections, and how busy it was.
 pub(crate) fn watch_table(record: &DoctorRecord, passive: &PassiveWatch, look: &Look) -> String {
-    let header = ["", "in", "out", "connections", "sent again", "busiest core"];
+    let header = [
+        String::new(),
+        say!("report-in"),
+        say!("report-out"),
+        say!("report-connections"),
+        say!("report-sent-again"),
+        say!("report-busiest-core"),
+    ];
     let ends = [Some(&passive.here), passive.far.as_ref()];
     let rows: Vec<Vec<String>> = record
         .machines
@@ -69,21 +77,14 @@ pub(crate) fn watch_table(record: &DoctorRecord, passive: &PassiveWatch, look: &
 
 /// When the peer was last heard, as this end knows it.
 fn heard(peer: &PeerWatched) -> String {
-    let handshake = match peer.handshake_age {
-        Some(age) => format!(
-            "The last handshake with the peer was {} ago",
-            units::time(age)
-        ),
-        None => "There never was a handshake with the peer".to_owned(),
-    };
-    if peer.unanswered > 0 && peer.unanswered_for > 0.0 {
-        format!(
-            "{handshake}; {} were sent to it in the last {}, and nothing came back.",
-            units::bytes(peer.unanswered as f64),
-            units::time(peer.unanswered_for)
-        )
-    } else {
-        format!("{handshake}.")
+    let silent = peer.unanswered > 0 && peer.unanswered_for > 0.0;
+    let sent = units::bytes(peer.unanswered as f64);
+    let time = units::time(peer.unanswered_for);
+    match (peer.handshake_age.map(units::time), silent) {
+        (Some(age), false) => say!("report-heard", age = age),
+        (Some(age), true) => say!("report-heard-silent", age = age, sent = sent, time = time),
+        (None, false) => say!("report-never-heard"),
+        (None, true) => say!("report-never-heard-silent", sent = sent, time = time),
     }
 }
 
@@ -126,33 +127,41 @@ pub(crate) fn sweep(sweep: &RateSweep, look: &Look) -> String {
         .into_iter()
         .map(|step| {
             vec![
-                step.cap.map_or_else(|| "none".to_owned(), units::rate),
+                step.cap
+                    .map_or_else(|| say!("report-sweep-uncapped"), units::rate),
                 units::rate(step.goodput),
                 units::percent(step.variation),
                 step.retransmits
                     .map_or_else(unknown, |rate| format!("{}/s", units::count(rate))),
                 step.loaded_rtt.map_or_else(unknown, units::time),
-                if step.stable { "yes" } else { "no" }.to_owned(),
+                units::yes_or_no(step.stable),
             ]
         })
         .collect();
     let header = [
-        "cap",
-        "goodput",
-        "varies by",
-        "sent again",
-        "RTT at 95 %",
-        "stable",
+        say!("report-sweep-cap"),
+        say!("report-sweep-goodput"),
+        say!("report-sweep-variation"),
+        say!("report-sent-again"),
+        say!("report-sweep-rtt"),
+        say!("report-sweep-stable"),
     ];
     let found = match sweep.stable_cap {
-        Some(cap) => format!("the highest cap that stays stable is {}", units::rate(cap)),
-        None => "no cap that was tried stays stable".to_owned(),
+        Some(cap) => say!(
+            "report-sweep-found",
+            cap = units::rate(cap),
+            by = &sweep.capped_by
+        ),
+        None => say!("report-sweep-none", by = &sweep.capped_by),
     };
     let mut out = String::from("\n");
-    out.push_str(&look.bold(&format!("Rates tried, {}", direction_word(sweep.direction))));
+    out.push_str(&look.bold(&say!(
+        "report-sweep",
+        direction = direction_word(sweep.direction)
+    )));
     out.push('\n');
     out.push_str(&table(look, 2, &header, &rows, 0));
-    out.push_str(&look.paragraph(2, &format!("{found} (capped by {}).", sweep.capped_by)));
+    out.push_str(&look.paragraph(2, &found));
     out
 }
 
@@ -160,45 +169,53 @@ pub(crate) fn sweep(sweep: &RateSweep, look: &Look) -> String {
 pub(crate) fn datagrams(measurements: &Measurements, look: &Look) -> String {
     let mut out = String::new();
     for probe in &measurements.sequences {
-        out.push_str(&look.hanging("  datagrams         ", 20, &sequence(probe)));
+        let label = say!("report-label-datagrams");
+        out.push_str(&look.labelled(&label, PROBES, &sequence(probe)));
     }
     for probe in &measurements.segmentation {
-        let text = format!(
-            "{}: of {} sent one by one {} arrived, of {} sent in trains {}{}",
-            direction_word(probe.direction),
-            probe.plain_sent,
-            probe.plain_received,
-            probe.trains_sent,
-            probe.trains_received,
-            probe
-                .refused
-                .as_ref()
-                .map_or_else(String::new, |why| format!(
-                    "; the kernel refused trains: {why}"
-                ))
+        let mut text = say!(
+            "report-segmentation",
+            direction = direction_word(probe.direction),
+            sent = probe.plain_sent,
+            arrived = probe.plain_received,
+            trains_sent = probe.trains_sent,
+            trains_arrived = probe.trains_received
         );
-        out.push_str(&look.hanging("  segmentation      ", 20, &clean(&text)));
+        if let Some(why) = &probe.refused {
+            let refused = say!("report-segmentation-refused", why = why);
+            text = say!("report-and", one = text, other = refused);
+        }
+        out.push_str(&look.labelled(&say!("report-label-segmentation"), PROBES, &text));
     }
     out
 }
 
 fn sequence(probe: &SequenceProbe) -> String {
-    let via = match probe.via {
-        Via::Bare => "road",
-        Via::Tunnel => "tunnel",
-    };
     // Tenths of a percent matter here: one lost in a thousand halves a long path's TCP.
-    let fine =
-        |share: Option<f64>| share.map_or_else(unknown, |share| format!("{:.2} %", share * 100.0));
-    format!(
-        "{}, {via}: {} of {} bytes at {}: {} lost, {} out of order",
-        direction_word(probe.direction),
-        units::count(probe.sent as f64),
-        probe.payload,
-        units::rate(probe.offered),
-        fine(probe.lost()),
-        fine(probe.out_of_order())
-    )
+    let fine = |share: Option<f64>| or_unknown(share, |share| units::fixed(share * 100.0, 2, "%"));
+    let (sent, rate) = (probe.sent, units::rate(probe.offered));
+    let (direction, payload) = (direction_word(probe.direction), probe.payload);
+    let (lost, disordered) = (fine(probe.lost()), fine(probe.out_of_order()));
+    match probe.via {
+        Via::Bare => say!(
+            "report-datagrams-road",
+            direction = direction,
+            sent = sent,
+            payload = payload,
+            rate = rate,
+            lost = lost,
+            disordered = disordered
+        ),
+        Via::Tunnel => say!(
+            "report-datagrams-tunnel",
+            direction = direction,
+            sent = sent,
+            payload = payload,
+            rate = rate,
+            lost = lost,
+            disordered = disordered
+        ),
+    }
 }
 
 #[cfg(test)]

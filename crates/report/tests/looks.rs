@@ -3,7 +3,9 @@
 use std::path::Path;
 
 use serde::de::DeserializeOwned;
+use wirespeed_doctor::{Evidence, judge};
 use wirespeed_report::{DoctorRecord, Look, TestRecord, TuneRecord, diff};
+use wirespeed_words::{Language, within};
 
 fn recorded<T: DeserializeOwned>(name: &str) -> T {
     let path = Path::new(env!("CARGO_MANIFEST_DIR"))
@@ -120,6 +122,68 @@ fn a_tune() {
         "nothing is there to undo: {text}"
     );
     insta::assert_snapshot!("tune-put-back", text);
+}
+
+#[test]
+fn a_test_in_french() {
+    let record: TestRecord = recorded("test-healthy.json");
+    within(Language::French, || {
+        for width in [80, 120] {
+            let text = wirespeed_report::test(&record, &Look::new(width, false, false));
+            assert_fits(&text, width);
+            insta::assert_snapshot!(format!("fr-test-healthy-{width}"), text);
+        }
+        insta::assert_snapshot!(
+            "fr-test-healthy-details",
+            wirespeed_report::test(&record, &Look::new(100, false, true))
+        );
+        let mut now = record.clone();
+        now.machines[0].facts.cpu.online = 1;
+        for comparison in &mut now.comparisons {
+            comparison.ratio = None;
+        }
+        let difference = diff::against(&record, &now);
+        insta::assert_snapshot!(
+            "fr-against",
+            wirespeed_report::against(&difference, &Look::new(80, false, false))
+        );
+    });
+}
+
+/// What was measured, judged in French: nothing on the screen is English.
+#[test]
+fn a_diagnosis_in_french() {
+    for name in ["icmp-black-hole.demo", "socket-overflow", "healthy"] {
+        let case = format!("../../../doctor/tests/cases/{name}.json");
+        let evidence: Evidence = recorded(&case);
+        within(Language::French, || {
+            let record = DoctorRecord::new(&evidence, &judge(&evidence));
+            let far = " --far netns:b";
+            for width in [80, 120] {
+                let text = wirespeed_report::doctor(&record, far, &Look::new(width, false, false));
+                assert!(text.lines().count() <= 48, "one screen of answer: {text}");
+                if width == 120 {
+                    assert_fits(&text, width);
+                }
+                insta::assert_snapshot!(format!("fr-doctor-{name}-{width}"), text);
+            }
+            let details = wirespeed_report::doctor(&record, far, &Look::new(100, false, true));
+            insta::assert_snapshot!(format!("fr-doctor-{name}-details"), details);
+        });
+    }
+}
+
+#[test]
+fn a_tune_in_french() {
+    let record: TuneRecord = recorded("tune-black-hole.json");
+    within(Language::French, || {
+        for width in [80, 120] {
+            let text =
+                wirespeed_report::tune(&record, " --far netns:b", &Look::new(width, false, false));
+            assert_fits(&text, width);
+            insta::assert_snapshot!(format!("fr-tune-kept-{width}"), text);
+        }
+    });
 }
 
 #[test]
