@@ -1,4 +1,4 @@
-//! How results look: text for terminals, and the JSON that others script against.
+//! How results look: text for terminals, HTML for browsers, and the JSON that others script against.
 //!
 //! Nothing here measures or judges; [`diff::against`] lines two records up, and every other function turns a
 //! finished value into text. Each module holds its own wording, so that a translation has one place per
@@ -11,6 +11,7 @@ mod exchange_text;
 #[cfg(any(test, feature = "fuzzing"))]
 pub mod fuzzing;
 mod hops_text;
+pub mod html;
 mod look;
 mod measured_text;
 mod page;

@@ -82,7 +82,7 @@ pub struct TestRecord {
 
 /// A tunnel that carries this share of the bare path is healthy over one hop ("WireGuard Performance Tuning",
 /// section Testing).
-const HEALTHY_RATIO: f64 = 0.9;
+pub(crate) const HEALTHY_RATIO: f64 = 0.9;
 /// Of thousands of exchanges one or the other may fail by chance; more than this share is no chance.
 const FAILING: f64 = 0.01;
 /// Fewer pairs than this prove nothing.

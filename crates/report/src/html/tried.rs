@@ -1,0 +1,166 @@
+//! What a tune tried: each experiment as a card, and the tunnel before and after.
+
+use maud::{Markup, html};
+use wirespeed_doctor::Goal;
+use wirespeed_measure::{Direction, Sample};
+use wirespeed_tune::{Experiment, Stage};
+use wirespeed_words::say;
+
+use super::finding::title_of;
+use super::table::{Cell, table};
+use super::timeline::Loads;
+use crate::look::clean;
+use crate::measured_text::direction_word;
+use crate::units;
+
+/// One remedy after the other.
+pub(super) fn experiments(all: &[Experiment]) -> Markup {
+    html! { @for one in all { (card(one)) } }
+}
+
+fn card(one: &Experiment) -> Markup {
+    let value = |value| units::value(value, "").unwrap_or_else(|| say!("html-not-set"));
+    let heads = [
+        say!("html-guard"),
+        say!("html-without"),
+        say!("html-with"),
+        say!("html-guard-held"),
+    ];
+    let rows: Vec<Vec<Cell>> = one
+        .guards
+        .iter()
+        .map(|guard| {
+            vec![
+                Cell::text(guard_word(&guard.name)),
+                Cell::number(units::in_unit(guard.before, &guard.unit)),
+                Cell::number(units::in_unit(guard.after, &guard.unit)),
+                Cell::text(match (guard.comparable, guard.held) {
+                    (false, _) => say!("html-guard-not-comparable"),
+                    (true, true) => say!("html-guard-yes"),
+                    (true, false) => say!("html-guard-no"),
+                }),
+            ]
+        })
+        .collect();
+    html! {
+        article class={ "finding " (if one.kept { "kept" } else { "back" }) } data-code=(clean(&one.code)) {
+            header {
+                p.badges { b.badge { (if one.kept { say!("html-kept") } else { say!("html-put-back") }) } }
+                h3 { (title_of(&one.code)) }
+                p.code { code { (clean(&one.code)) } }
+            }
+            p.because {
+                (say!(
+                    "html-change",
+                    what = clean(&one.setting),
+                    before = clean(&value(&one.before)),
+                    after = clean(&value(&one.after))
+                ))
+            }
+            p {
+                @let measured = (
+                    units::in_unit(one.measured_before, &one.unit),
+                    units::in_unit(one.measured_after, &one.unit),
+                );
+                @match one.goal {
+                    Goal::Goodput => (say!("html-measured-goodput", before = measured.0, after = measured.1)),
+                    Goal::LoadedRtt => (say!("html-measured-rtt", before = measured.0, after = measured.1)),
+                }
+                " "
+                b {
+                    (say!(
+                        "html-measured-gain",
+                        gain = units::signed(one.gain, &one.unit),
+                        low = units::signed(one.gain_low, &one.unit),
+                        high = units::signed(one.gain_high, &one.unit)
+                    ))
+                }
+            }
+            p.note { (clean(&one.why)) }
+            @if !rows.is_empty() {
+                h4 { (say!("html-guards")) }
+                (table(&heads, &rows))
+            }
+            @if one.changes.len() > 1 {
+                details {
+                    summary { (say!("html-changes", count = one.changes.len())) }
+                    ul {
+                        @for made in &one.changes {
+                            li {
+                                (say!(
+                                    "html-change-on",
+                                    host = clean(&made.host),
+                                    what = clean(&made.setting.describe()),
+                                    before = clean(&value(&made.before)),
+                                    after = clean(&value(&made.after))
+                                ))
+                            }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn guard_word(name: &str) -> String {
+    match name {
+        "loaded-rtt" => say!("html-guard-loaded-rtt"),
+        "goodput" => say!("html-guard-goodput"),
+        "drops" => say!("html-guard-drops"),
+        "cpu-per-byte" => say!("html-guard-cpu-per-byte"),
+        other => clean(other),
+    }
+}
+
+/// The loads of an experiment, one entry for each direction it used; without the change first, then with it, in turn.
+pub(super) fn loads(one: &Experiment) -> Vec<Loads<'_>> {
+    [Direction::Upload, Direction::Download]
+        .into_iter()
+        .filter_map(|direction| {
+            let samples: Vec<&Sample> = one
+                .samples
+                .iter()
+                .filter(|sample| sample.load.direction == direction)
+                .collect();
+            (!samples.is_empty()).then(|| Loads {
+                title: format!("{}, {}", one.code, direction_word(direction)),
+                sides: [say!("html-without"), say!("html-with")],
+                taken: samples
+                    .into_iter()
+                    .enumerate()
+                    .map(|(index, sample)| (index % 2, sample))
+                    .collect(),
+            })
+        })
+        .collect()
+}
+
+/// The tunnel before, and after each remedy that was kept.
+pub(super) fn stages(stages: &[Stage]) -> Markup {
+    let heads = [
+        say!("html-stage"),
+        say!("html-stage-upload"),
+        say!("html-stage-download"),
+        say!("html-stage-rtt"),
+    ];
+    let known = |value: Option<String>| Cell::number(value.unwrap_or_else(|| "–".to_owned()));
+    let rows: Vec<Vec<Cell>> = stages
+        .iter()
+        .enumerate()
+        .map(|(index, stage)| {
+            let name = if index == 0 {
+                say!("html-stage-before")
+            } else {
+                say!("html-stage-after", code = clean(&stage.label))
+            };
+            vec![
+                Cell::text(name),
+                known(stage.upload.map(units::rate)),
+                known(stage.download.map(units::rate)),
+                known(stage.loaded_rtt.map(units::time)),
+            ]
+        })
+        .collect();
+    table(&heads, &rows)
+}

@@ -1,0 +1,163 @@
+//! The reports for a browser, complete, self-contained, and safe.
+
+#[path = "html/browser.rs"]
+mod browser;
+#[path = "html/in_a_browser.rs"]
+mod in_a_browser;
+#[path = "html/records.rs"]
+mod records;
+
+use records::HOSTILE;
+use wirespeed_doctor::Verdict;
+use wirespeed_facts::Known;
+use wirespeed_report::{DoctorRecord, TestRecord, html};
+use wirespeed_words::{Language, within};
+
+/// Its policy lets nothing in, and nothing in it asks for anything.
+fn assert_self_contained(page: &str) {
+    assert!(page.starts_with("<!DOCTYPE html>"), "{}", &page[..40]);
+    assert!(page.contains(r#"http-equiv="Content-Security-Policy" content="default-src 'none';"#));
+    for sign in [
+        "<script", " src=", "href=", "url(", "@import", "http://", "https://", " style=",
+    ] {
+        assert!(!page.contains(sign), "{sign} in the page");
+    }
+}
+
+#[test]
+fn every_case_has_a_page_in_both_languages() {
+    for path in records::cases() {
+        for language in Language::ALL {
+            within(language, || {
+                let record = records::judged(&path);
+                let page = html::doctor(&record, " --far ssh://nas");
+                assert_self_contained(&page.replace("https://", ""));
+                assert!(page.contains(&format!(r#"<html lang="{}">"#, language.tag())));
+                for finding in &record.findings {
+                    assert!(
+                        page.contains(&finding.code),
+                        "{} {}",
+                        path.display(),
+                        finding.code
+                    );
+                }
+                assert!(page.len() < 400_000, "{}: {}", path.display(), page.len());
+                for sign in ["html-", "NaN", "{ $", "inf "] {
+                    let at = page.find(sign);
+                    assert!(
+                        at.is_none(),
+                        "{}: {sign}: {:?}",
+                        path.display(),
+                        at.map(|at| page.get(at.saturating_sub(80)..at + 40))
+                    );
+                }
+            });
+        }
+    }
+}
+
+#[test]
+fn what_comes_from_outside_stays_text() {
+    let page = html::doctor(&records::hostile(), "");
+    // As text, what looks like a source of something is none.
+    assert_self_contained(&page.replace("&lt;img src=x", ""));
+    for sign in ["<img", "<script", "onerror=alert(2)>", "\u{202e}", "]]>-->"] {
+        assert!(!page.contains(sign), "{sign}");
+    }
+    assert!(page.contains("&lt;script&gt;alert(1)&lt;/script&gt;"));
+    // No more elements open than close.
+    for tag in ["svg", "style", "title"] {
+        assert_eq!(
+            page.matches(&format!("<{tag}")).count(),
+            page.matches(&format!("</{tag}>")).count(),
+            "{tag}"
+        );
+    }
+    let mut test: TestRecord = records::recorded("test-healthy");
+    HOSTILE.clone_into(&mut test.interface);
+    assert!(!html::test(&test).contains("<script"));
+    let mut tune = records::a_tune();
+    HOSTILE.clone_into(&mut tune.outcome.interface);
+    for experiment in &mut tune.outcome.experiments {
+        HOSTILE.clone_into(&mut experiment.code);
+        HOSTILE.clone_into(&mut experiment.setting);
+        HOSTILE.clone_into(&mut experiment.why);
+    }
+    assert!(!html::tune(&tune, HOSTILE).contains("<script"));
+}
+
+#[test]
+fn an_hour_stays_under_a_megabyte() {
+    for record in [records::an_hour(), records::a_long_load()] {
+        let intervals: usize = record
+            .comparisons
+            .iter()
+            .flat_map(|one| &one.samples)
+            .map(|sample| sample.intervals.len())
+            .sum();
+        assert!(intervals > 35_000, "{intervals}");
+        let page = html::test(&record);
+        assert!(page.len() < 300_000, "{} bytes", page.len());
+    }
+}
+
+#[test]
+fn a_chart_without_data_says_why() {
+    let mut record: DoctorRecord = records::recorded("doctor-healthy");
+    record.verdict = Verdict::Unmeasured;
+    record.machines.truncate(1);
+    let measured = &mut record.measurements;
+    measured.comparisons.clear();
+    measured.congestion_trials.clear();
+    measured.idle_rtt_bare = Known::Unknown("no reply came".to_owned());
+    measured.idle_rtt_tunnel = Known::Unknown("no reply came".to_owned());
+    let page = html::doctor(&record, "");
+    let absent = page.matches(r#"data-drawn="false""#).count();
+    assert_eq!((absent, page.matches("data-drawn").count()), (8, 8));
+    assert_eq!(
+        page.matches("<p class=\"absent\"><b>No chart.</b> ")
+            .count(),
+        8
+    );
+    assert!(page.contains("No round trip was measured: no reply came"));
+    assert!(page.contains("The doctor changes nothing"));
+}
+
+#[test]
+fn numbers_beyond_all_measure_break_nothing() {
+    let mut record: TestRecord = records::recorded("test-healthy");
+    for comparison in &mut record.comparisons {
+        comparison.ratio_high = Some(f64::INFINITY);
+        comparison.ratio_low = Some(f64::NAN);
+        for sample in &mut comparison.samples {
+            sample.rate = 1e308;
+            sample.ran = -1e308;
+            sample.load.warm_up = f64::NAN;
+            for core in &mut sample.here.cores {
+                core.user = -1e300;
+            }
+        }
+    }
+    let page = html::test(&record);
+    for attribute in ["\"NaN", "\"inf", "\"-inf", " NaN"] {
+        assert!(!page.contains(attribute), "{attribute}");
+    }
+}
+
+#[test]
+fn the_answer_comes_first_and_commands_can_be_copied() {
+    let record: DoctorRecord = records::recorded("doctor-black-hole");
+    let page = html::doctor(&record, " --far netns:b");
+    let place = |text: &str| page.find(text).unwrap_or_else(|| panic!("{text}"));
+    assert!(place("id=\"verdict\"") < place("id=\"findings\""));
+    assert!(place("id=\"findings\"") < place("id=\"charts\""));
+    let command = format!(
+        "wirespeed tune {} --far netns:b --only icmp-black-hole</pre>",
+        record.interface
+    );
+    assert!(page.contains(&command));
+    let french = within(Language::French, || html::doctor(&record, ""));
+    assert!(french.contains("<h2>Constats</h2>"), "{}", &french[..2000]);
+    let test = html::test(&records::a_test());
+    assert!(test.contains("Healthy") && test.contains("Throughput: "));
+}
