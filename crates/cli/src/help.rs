@@ -14,9 +14,17 @@ use wirespeed_words::{Value, is_there, language, message};
 /// Where the name of a command goes into a key.
 const ROOT: &str = "help";
 
+/// What the keys of wirespeed-device begin with: its pages are made here, too.
+const DEVICE: &str = "help-wirespeed-device";
+
 /// The definition with every text in the language of the moment.
 pub(crate) fn in_language(definition: Command) -> Command {
     Walk::default().command(definition, ROOT)
+}
+
+/// The same for wirespeed-device, whose own help is English: it has no texts with it.
+pub(crate) fn device_in_language(definition: Command) -> Command {
+    Walk::default().command(definition, DEVICE)
 }
 
 /// What was typed, with a `help` command that does what clap's own does.
@@ -164,6 +172,9 @@ impl Walk {
     }
 
     fn argument(&self, argument: Arg, path: &str, long: bool) -> Arg {
+        if argument.is_hide_set() {
+            return argument;
+        }
         let heading = match argument.get_help_heading() {
             Some(heading) => self.say(&format!("help-heading-{}", key_of(heading))),
             None if argument.is_positional() => self.say("help-word-arguments"),
@@ -179,7 +190,10 @@ impl Walk {
             let whole = text.long.unwrap_or_else(|| text.short.clone());
             text.long = long.then(|| format!("{whole}\n\n{}", more.join("\n")));
             text.short = format!("{} {}", text.short, more.join(" "));
-            argument = argument.hide_default_value(true).hide_possible_values(true);
+            argument = argument.hide_env(true);
+            if argument.get_action().takes_values() {
+                argument = argument.hide_default_value(true).hide_possible_values(true);
+            }
         }
         argument = argument.help(text.short).help_heading(heading);
         if let Some(long) = text.long {
@@ -194,9 +208,12 @@ impl Walk {
         argument
     }
 
-    /// What clap adds to the help of an argument: its default, and the values there are.
+    /// What clap adds to the help of an argument: its variable, its default, and the values there are.
     fn possible(&self, argument: &Arg) -> Vec<String> {
         let mut more = Vec::new();
+        if let Some(variable) = argument.get_env() {
+            more.push(self.say_of("help-word-variable", &variable.to_string_lossy()));
+        }
         if !argument.get_action().takes_values() {
             return more;
         }

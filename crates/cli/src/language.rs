@@ -13,7 +13,7 @@ pub(crate) enum Tongue {
 }
 
 /// Commands that programs speak to. They are English, like everything one machine tells another.
-const HELPERS: [&str; 3] = ["agent", "tune-watch", "lab-emulator"];
+const HELPERS: [&str; 4] = ["agent", "tune-watch", "lab-emulator", "package-files"];
 
 /// The language of these arguments (the program's name first), and the arguments with `--lang` before all others: a
 /// command that takes either options or further commands would take the one for the other behind it.

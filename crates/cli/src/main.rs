@@ -8,6 +8,7 @@ mod files;
 mod help;
 mod interrupt;
 mod language;
+mod manual;
 mod numbers;
 mod terminal;
 mod usage;
@@ -18,7 +19,7 @@ use std::process::ExitCode;
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use wirespeed_words::Language;
 
-use crate::commands::{agent, demo, doctor, explain, lab, test, tune};
+use crate::commands::{agent, demo, doctor, explain, lab, package_files, test, tune};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::language::Tongue;
@@ -68,6 +69,9 @@ enum Command {
         /// One direction each: `NAME:DELAYus`.
         directions: Vec<String>,
     },
+    /// Write the manual pages and the shells' completions of both programs, for a package.
+    #[command(hide = true)]
+    PackageFiles(package_files::Arguments),
 }
 
 fn main() -> ExitCode {
@@ -129,5 +133,6 @@ fn run(command: &Command) -> Result<Exit, Failure> {
         Command::TuneWatch(arguments) => tune::watch(arguments),
         Command::Agent => agent::run(),
         Command::LabEmulator { directions } => lab::emulate(directions),
+        Command::PackageFiles(arguments) => package_files::run(arguments),
     }
 }

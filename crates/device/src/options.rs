@@ -19,7 +19,13 @@ const NAME_BYTES: usize = 15;
     long_about = "Makes a WireGuard interface and carries its traffic in userspace. Configure it with wg, or start it \
                   through wg-quick with WG_QUICK_USERSPACE_IMPLEMENTATION=wirespeed-device. Returns once the interface is \
                   there and goes on in the background; delete the interface to stop it. As wg-quick gives no options, each \
-                  has an environment variable."
+                  has an environment variable.",
+    after_help = "\
+Examples:
+  WG_QUICK_USERSPACE_IMPLEMENTATION=wirespeed-device wg-quick up wg0
+  wirespeed-device wg0
+  wirespeed-device --statistics wg0
+  systemctl enable --now wirespeed-device@wg0"
 )]
 pub struct Options {
     /// Name of the interface to make

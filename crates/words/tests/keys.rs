@@ -12,7 +12,13 @@ type Keys = BTreeMap<String, BTreeSet<String>>;
 
 /// Keys that are made at run time: from a unit, from the definition of the command line, or from the id of a row of the doctor's
 /// tables, each with a test of its own.
-const MADE_AT_RUN_TIME: [&str; 4] = ["unit-", "help-", "kernel-fault-", "driver-fault-"];
+const MADE_AT_RUN_TIME: [&str; 5] = [
+    "unit-",
+    "help-",
+    "man-file-",
+    "kernel-fault-",
+    "driver-fault-",
+];
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")

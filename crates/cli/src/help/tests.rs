@@ -20,7 +20,10 @@ fn written() -> BTreeSet<String> {
 fn every_command_and_argument_has_its_french_help_and_no_text_is_left_over() {
     let walk = Walk::default();
     let _definition = within(Language::French, || {
-        walk.command(Arguments::command(), ROOT)
+        (
+            walk.command(Arguments::command(), ROOT),
+            walk.command(wirespeed_device::options::Options::command(), DEVICE),
+        )
     });
     let missing: BTreeSet<String> = walk.missing.into_inner().into_iter().collect();
     assert!(missing.is_empty(), "missing: {missing:#?}");

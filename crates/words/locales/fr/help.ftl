@@ -9,6 +9,7 @@ help-word-command = COMMANDE
 help-word-arguments = Arguments
 help-word-options = Options
 help-word-default = [par défaut : { $values }]
+help-word-variable = [variable : { $values }]
 help-word-possible = [valeurs possibles : { $values }]
 help-word-help = Afficher l’aide
 help-word-help-more = Afficher l’aide (plus complète avec « --help »)
@@ -31,6 +32,7 @@ help-value-key = CLÉ
 help-value-lab = LABO
 help-value-labs = LABOS
 help-value-lang = LANGUE
+help-value-level = NIVEAU
 help-value-name = NOM
 help-value-option = OPTION
 help-value-place = LIEU
@@ -93,6 +95,7 @@ help-any-peer = Clé publique du pair à examiner, quand l’interface en a plus
 help-any-bare-address = Adresse de l’autre bout hors du tunnel ; par défaut l’adresse « endpoint » du pair
 help-any-tunnel-address = Adresse de l’autre bout dans le tunnel ; par défaut trouvée d’après les adresses autorisées (AllowedIPs)
 help-any-json = Écrire un seul objet JSON au lieu de texte ; rien d’autre ne va sur la sortie standard
+help-any-html = Écrire aussi un rapport à regarder dans un navigateur : un fichier HTML avec des graphiques, qui ne charge rien depuis le réseau
 help-any-quiet = Pas de barre de progression
 help-any-verbose = Tous les chiffres derrière la réponse
 help-any-expect = Ce que la ligne devrait donner : 300mbit, 1.5gbit
@@ -209,3 +212,27 @@ help-lab-exec-command = La commande et ses arguments, après `--`
 
 help-demo = Montrer un tunnel lent dont on trouve la cause, que l’on répare preuve à l’appui et que l’on remet en place : dans des espaces de noms réseau de cette machine, en moins de cinq minutes
 help-demo-tunnel = Qui porte le tunnel au lieu de wireguard-go : comme `wirespeed lab up --tunnel`
+
+# wirespeed-device : pour sa page de manuel. Sa propre aide est en anglais.
+
+help-wirespeed-device =
+    Une interface WireGuard en espace utilisateur
+
+    Crée une interface WireGuard et en porte le trafic en espace utilisateur. Elle se configure avec wg, ou se lance par wg-quick avec WG_QUICK_USERSPACE_IMPLEMENTATION=wirespeed-device. La commande rend la main dès que l’interface est là et continue en arrière-plan ; supprimer l’interface l’arrête. Comme wg-quick ne passe aucune option, chacune a une variable d’environnement.
+help-wirespeed-device-after =
+    Exemples :
+      WG_QUICK_USERSPACE_IMPLEMENTATION=wirespeed-device wg-quick up wg0
+      wirespeed-device wg0
+      wirespeed-device --statistics wg0
+      systemctl enable --now wirespeed-device@wg0
+help-wirespeed-device-interface = Nom de l’interface à créer
+help-wirespeed-device-foreground = Rester au premier plan (aussi : `WG_PROCESS_FOREGROUND=1`)
+help-wirespeed-device-engine = Qui fait quelle étape sur quel cœur. « inline » : chaque fil porte un paquet de bout en bout ; « pipeline » : ceux qui lisent, chiffrent et écrivent se passent les paquets
+help-wirespeed-device-workers = Combien de fils se partagent le trafic [par défaut : au choix de l’agencement]
+help-wirespeed-device-pin = Attacher chaque fil à un cœur à lui
+help-wirespeed-device-spread = Laisser chaque fil envoyer à un pair depuis son propre port ; le pair le voit passer de l’un à l’autre
+help-wirespeed-device-no-offload = Se passer de ces déchargements, séparés par des virgules
+help-wirespeed-device-force-offload = Employer ceux-ci (udp-gso, udp-gro) bien que la version du noyau soit connue pour les casser
+help-wirespeed-device-log-level = Ce qui est journalisé [aussi : `LOG_LEVEL` ; par défaut : info]
+help-wirespeed-device-no-sandbox = Garder tous les privilèges après le départ (pour chercher un défaut)
+help-wirespeed-device-statistics = Écrire ce que compte le périphérique de ce nom, en JSON, et finir

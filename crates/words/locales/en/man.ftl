@@ -1,0 +1,13 @@
+# Manual pages: what stands in them beside the help.
+
+man-name = NAME
+man-synopsis = SYNOPSIS
+man-description = DESCRIPTION
+man-commands = COMMANDS
+man-files = FILES
+man-see-also = SEE ALSO
+
+man-file-tune = Old values of what tune changed, until they are back or confirmed.
+man-file-lab = Labs that are up.
+man-file-control = The control socket, which wg(8) speaks to.
+man-file-statistics = Answers every connection with what the device counts, as JSON.

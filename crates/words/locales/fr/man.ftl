@@ -1,0 +1,13 @@
+# Pages de manuel : ce qui s’y trouve en plus de l’aide.
+
+man-name = NOM
+man-synopsis = SYNOPSIS
+man-description = DESCRIPTION
+man-commands = COMMANDES
+man-files = FICHIERS
+man-see-also = VOIR AUSSI
+
+man-file-tune = Anciennes valeurs de ce que tune a changé, jusqu’à leur retour ou leur confirmation.
+man-file-lab = Labos en place.
+man-file-control = La socket de contrôle, à laquelle wg(8) s’adresse.
+man-file-statistics = Répond à chaque connexion par ce que le périphérique compte, en JSON.
