@@ -1,6 +1,7 @@
 //! What the terminal is like, and how text and progress reach it.
 
 use std::io::{self, IsTerminal, Write};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
@@ -9,9 +10,11 @@ use serde::Serialize;
 use terminal_size::{Width, terminal_size};
 use wirespeed_measure::Progress;
 use wirespeed_report::{Look, clean};
+use wirespeed_words::say;
 
 use crate::exit::Exit;
 use crate::failure::Failure;
+use crate::files;
 
 /// How the answer is shown.
 #[derive(Debug, Clone, Args)]
@@ -25,6 +28,10 @@ pub(crate) struct Show {
     #[arg(short, long)]
     pub(crate) quiet: bool,
 
+    /// Also write a report to look at in a browser: one HTML file with charts, which loads nothing from the network.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) html: Option<PathBuf>,
+
     /// Every figure behind the answer.
     #[arg(short, long, action = clap::ArgAction::Count)]
     pub(crate) verbose: u8,
@@ -34,6 +41,29 @@ impl Show {
     /// With details?
     pub(crate) fn details(&self) -> bool {
         self.verbose > 0
+    }
+
+    /// Says before the work begins when the report for a browser could not be written afterwards.
+    pub(crate) fn check(&self) -> Result<(), Failure> {
+        match self.html.as_deref() {
+            Some(folder) if folder.is_dir() => Err(Failure::here(
+                Exit::Usage,
+                say!("html-is-directory", path = folder.display().to_string()),
+                say!(
+                    "html-is-directory-todo",
+                    path = folder.join("report.html").display().to_string()
+                ),
+            )),
+            path => files::check(path),
+        }
+    }
+
+    /// Writes the report for a browser, where one was asked for.
+    pub(crate) fn write_html(&self, page: impl FnOnce() -> String) -> Result<(), Failure> {
+        match self.html.as_deref() {
+            Some(path) => files::write(path, &page()),
+            None => Ok(()),
+        }
     }
 }
 

@@ -90,6 +90,7 @@ fn watch_time(text: &str) -> Result<Duration, String> {
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
+    arguments.show.check()?;
     if !arguments.hop.is_empty() {
         return hops::run(&hops::Wanted {
             interface: arguments.interface.as_deref(),
@@ -151,16 +152,16 @@ fn measure(arguments: &Arguments) -> Result<Evidence, Failure> {
 
 fn show(evidence: &Evidence, diagnosis: &Diagnosis, arguments: &Arguments) -> Result<(), Failure> {
     let record = DoctorRecord::new(evidence, diagnosis);
+    let far = arguments.far.as_typed();
     if arguments.show.json {
-        terminal::print_json(&record)
+        terminal::print_json(&record)?;
     } else {
         let look = terminal::look(arguments.show.details());
-        terminal::print(&wirespeed_report::doctor(
-            &record,
-            &arguments.far.as_typed(),
-            &look,
-        ))
+        terminal::print(&wirespeed_report::doctor(&record, &far, &look))?;
     }
+    arguments
+        .show
+        .write_html(|| wirespeed_report::html::doctor(&record, &far))
 }
 
 #[cfg(test)]

@@ -45,6 +45,9 @@ pub(crate) fn run(wanted: &Wanted<'_>) -> Result<Exit, Failure> {
         let look = terminal::look(wanted.show.details());
         terminal::print(&wirespeed_report::hops(&record, &look))?;
     }
+    wanted
+        .show
+        .write_html(|| wirespeed_report::html::hops(&record))?;
     Ok(match record.report.verdict {
         Verdict::Healthy => Exit::Done,
         Verdict::Findings => Exit::Findings,

@@ -104,6 +104,7 @@ impl Ways {
 pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
     let earlier: Option<TestRecord> = arguments.against.as_deref().map(read_record).transpose()?;
     files::check(arguments.output.as_deref())?;
+    arguments.show.check()?;
     let stop = interrupt::stop_soon()?;
     let bar = terminal::Bar::new(arguments.show.quiet);
     let ends = arguments.far.ends(arguments.interface.as_deref(), &stop)?;
@@ -129,6 +130,9 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
     if let Some(path) = &arguments.output {
         files::write(path, &terminal::json(&record)?)?;
     }
+    arguments
+        .show
+        .write_html(|| wirespeed_report::html::test(&record))?;
     Ok(match record.verdict {
         Verdict::Healthy => Exit::Done,
         Verdict::Findings => Exit::Findings,

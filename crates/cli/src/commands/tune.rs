@@ -46,7 +46,7 @@ pub(crate) struct Arguments {
     interface: Option<String>,
 
     /// Print what would be done as a shell script per machine, and change nothing.
-    #[arg(long)]
+    #[arg(long, conflicts_with = "html")]
     plan: bool,
 
     /// Mend this finding only; repeatable.
@@ -132,6 +132,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
 
 fn tune(arguments: &Arguments) -> Result<Exit, Failure> {
     files::check(arguments.output.as_deref())?;
+    arguments.show.check()?;
     let stop = interrupt::stop_when_put_back()?;
     let bar = terminal::Bar::new(arguments.show.quiet);
     let ends = arguments.far.ends(arguments.interface.as_deref(), &stop)?;
@@ -181,6 +182,9 @@ fn tune(arguments: &Arguments) -> Result<Exit, Failure> {
     if let Some(path) = &arguments.output {
         files::write(path, &terminal::json(&record)?)?;
     }
+    arguments
+        .show
+        .write_html(|| wirespeed_report::html::tune(&record, &arguments.far.as_typed()))?;
     confirming.transpose()?;
     Ok(exit)
 }

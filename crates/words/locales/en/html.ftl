@@ -290,3 +290,7 @@ html-should-unknown = at least { $least }: not known
 # At the foot.
 html-footer-how = Loads outside the tunnel and through it were taken in turn, pair by pair, and their warm-up was thrown away. A share is the median over the pairs with a 95 % confidence interval (bootstrap). Rates are of what arrived.
 html-footer-made = Made by wirespeed { $version }. This file loads nothing from the network and runs no script.
+
+# On the command line.
+html-is-directory = --html { $path }: this is a directory
+html-is-directory-todo = name a file: --html { $path }

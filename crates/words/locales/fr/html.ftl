@@ -290,3 +290,7 @@ html-should-unknown = au moins { $least } : inconnu
 # Au pied.
 html-footer-how = Les charges hors du tunnel et par le tunnel ont été mesurées tour à tour, paire par paire, sans leur mise en route. Une part est la médiane des paires, avec un intervalle de confiance à 95 % (bootstrap). Les débits sont ceux de ce qui est arrivé.
 html-footer-made = Produit par wirespeed { $version }. Ce fichier ne charge rien depuis le réseau et n’exécute aucun script.
+
+# Sur la ligne de commande.
+html-is-directory = --html { $path } : c’est un répertoire
+html-is-directory-todo = nommer un fichier : --html { $path }
