@@ -218,7 +218,7 @@ fn outline(text: &str) -> Vec<String> {
             Event::Start(Tag::Item) => parts.push("item".to_owned()),
             Event::Start(Tag::TableRow) => parts.push("table row".to_owned()),
             Event::Start(Tag::CodeBlock(CodeBlockKind::Fenced(kind))) => {
-                parts.push(format!("code {kind}"))
+                parts.push(format!("code {kind}"));
             }
             Event::Start(Tag::CodeBlock(CodeBlockKind::Indented)) => code = Some(0),
             Event::Text(text) => {
