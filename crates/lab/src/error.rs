@@ -1,5 +1,7 @@
 //! What can go wrong in a lab, each with what to do next.
 
+mod said;
+
 use std::path::PathBuf;
 
 /// Why a lab could not be made, found or taken down.

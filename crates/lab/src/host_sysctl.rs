@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 
 use nix::fcntl::{Flock, FlockArg};
 use serde::{Deserialize, Serialize};
+use wirespeed_words::say;
 
 use crate::{LabError, LabId, MachineSpec, netns, state};
 
@@ -107,17 +108,17 @@ impl Shared<'_> {
     fn allow(&self, id: &LabId, wanted: &BTreeSet<String>) -> Result<Vec<String>, LabError> {
         let _lock = self.lock()?;
         let Ok(now) = self.read(ALLOWED) else {
-            return Ok(vec![format!(
-                "{ALLOWED} of the host can't be seen from here, so hosts may be left with the congestion control they were born with"
-            )]);
+            return Ok(vec![say!("lab-note-unseen", sysctl = ALLOWED)]);
         };
         let available = self.read(AVAILABLE).unwrap_or_default();
         let mut notes = Vec::new();
         let mut missing: Vec<&str> = Vec::new();
         for name in wanted {
             if !words(&available).contains(name.as_str()) {
-                notes.push(format!(
-                    "this kernel has no congestion control `{name}`; it has {available}"
+                notes.push(say!(
+                    "lab-note-no-such-control",
+                    name = name,
+                    available = &available
                 ));
             } else if !words(&now).contains(name.as_str()) {
                 missing.push(name);
@@ -143,7 +144,11 @@ impl Shared<'_> {
         if !missing.is_empty()
             && let Err(e) = fs::write(path_of(self.sysctls, ALLOWED), &change.ours)
         {
-            notes.push(format!("{ALLOWED} of the host can't be set ({e}), so hosts keep the congestion control they were born with"));
+            notes.push(say!(
+                "lab-note-unset",
+                sysctl = ALLOWED,
+                error = e.to_string()
+            ));
         }
         Ok(notes)
     }

@@ -5,6 +5,8 @@ use std::fmt::Write as _;
 use std::fs;
 use std::net::UdpSocket;
 
+use wirespeed_words::say;
+
 use crate::command::Runner;
 use crate::topology::{Leg, Site};
 use crate::{Cable, Fate, HostSpec, Lab, LabError, netns};
@@ -76,10 +78,11 @@ pub(crate) fn make(runner: &Runner, lab: &mut Lab) -> Result<(), LabError> {
             if let Err(why) = set_sysctl("net.ipv4.tcp_congestion_control", &congestion) {
                 let kept = fs::read_to_string("/proc/sys/net/ipv4/tcp_congestion_control")
                     .unwrap_or_default();
-                notes.push(format!(
-                    "{} keeps congestion control {}: {why}",
-                    host.name,
-                    kept.trim()
+                notes.push(say!(
+                    "lab-note-keeps-control",
+                    host = &host.name,
+                    kept = kept.trim(),
+                    why = why.to_string()
                 ));
             }
             // Some of them appear with the connection tracking of the firewall.

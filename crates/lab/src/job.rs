@@ -7,6 +7,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use rustix::net::{AddressFamily, SocketType, accept, bind, listen, socket};
+use wirespeed_words::say;
 
 use crate::command::Runner;
 use crate::topology::End;
@@ -58,7 +59,7 @@ pub(crate) fn all(lab: &Lab) -> Vec<Job> {
     let mut jobs = Vec::new();
     for _ in 0..fault.busy_jobs {
         jobs.push(Job {
-            what: "other work for the processor".to_owned(),
+            what: say!("lab-job-work"),
             host: second.host,
             work: Work::Program(words("sha256sum /dev/zero")),
         });
@@ -66,12 +67,12 @@ pub(crate) fn all(lab: &Lab) -> Vec<Job> {
     if let Some(queue) = fault.accept_queue {
         let address = second.tunnel_address;
         jobs.push(Job {
-            what: "a program that takes connections slowly".to_owned(),
+            what: say!("lab-job-slow"),
             host: second.host,
             work: Work::Own(words(&format!("{LISTEN} {address} {queue}"))),
         });
         jobs.push(Job {
-            what: "a crowd that wants more".to_owned(),
+            what: say!("lab-job-crowd"),
             host: first.host,
             work: Work::Own(words(&format!("{CROWD} {address}"))),
         });
@@ -82,12 +83,12 @@ pub(crate) fn all(lab: &Lab) -> Vec<Job> {
             .site
             .map_or(second.tunnel_address, |site| site.host_address);
         jobs.push(Job {
-            what: "a host that transfers are made with".to_owned(),
+            what: say!("lab-job-host"),
             host: between(&second),
             work: Work::Own(words(&format!("{SEND_AND_TAKE} {address}"))),
         });
         jobs.push(Job {
-            what: "transfers in both directions, one after the other".to_owned(),
+            what: say!("lab-job-transfers"),
             host: between(&first),
             work: Work::Own(words(&format!("{TRANSFER} {address}"))),
         });
@@ -97,7 +98,7 @@ pub(crate) fn all(lab: &Lab) -> Vec<Job> {
         let interface = lab.id.tunnel_interface(1);
         let line = format!("sleep {seconds} && ip link set {interface} down");
         jobs.push(Job {
-            what: format!("the other end goes away in {after}"),
+            what: say!("lab-job-away", after = after.to_string()),
             host: second.host,
             work: Work::Program(vec!["sh".to_owned(), "-c".to_owned(), line]),
         });

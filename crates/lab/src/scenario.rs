@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
+use wirespeed_words::{Language, language};
 
 use crate::LabError;
 use crate::units::Mtu;
@@ -33,6 +34,9 @@ pub struct Scenario {
     pub name: String,
     /// One line: what is practised here.
     pub description: String,
+    /// The same in French; a scenario of one's own may do without.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub description_fr: Option<String>,
     /// Which hosts there are and how they are joined.
     pub topology: Topology,
     /// What `wirespeed doctor` must find, and nothing else of severity warning or worse; [`HEALTHY`] = nothing at all.
@@ -101,6 +105,14 @@ impl Default for Links {
 }
 
 impl Scenario {
+    /// What is practised here, in the language of the moment where the scenario has it.
+    pub fn said(&self) -> &str {
+        match (language(), &self.description_fr) {
+            (Language::French, Some(french)) => french,
+            _ => &self.description,
+        }
+    }
+
     /// Reads a scenario; an error names the line.
     pub fn parse(text: &str, origin: &str) -> Result<Scenario, LabError> {
         let bad = |why: String| LabError::Scenario {

@@ -47,6 +47,8 @@ pub fn find(name_or_path: &str) -> Result<Scenario, LabError> {
 
 #[cfg(test)]
 mod tests {
+    use wirespeed_words::{Language, within};
+
     use super::*;
 
     #[test]
@@ -54,6 +56,8 @@ mod tests {
         for (name, text) in FILES.iter().copied() {
             let scenario = Scenario::parse(text, name).unwrap();
             assert_eq!(scenario.name, name);
+            let french = within(Language::French, || scenario.said().to_owned());
+            assert_ne!(french, scenario.description, "{name} has no description_fr");
         }
     }
 

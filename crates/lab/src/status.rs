@@ -9,6 +9,7 @@ use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
 
 use serde::Serialize;
+use wirespeed_words::say;
 
 use crate::command::Runner;
 use crate::{DelayMeans, Host, Lab, LabError, LabId, emulator, netns, road, state};
@@ -63,21 +64,21 @@ pub fn status(id: &LabId) -> Result<LabStatus, LabError> {
     let lab = get(id)?;
     let mut notes = lab.notes.clone();
     if lab.left_behind() {
-        notes.push("its maker died and left it behind; `wirespeed lab down` removes it".to_owned());
+        notes.push(say!("lab-note-left-behind"));
     }
     let hosts: Vec<HostStatus> = lab.hosts.iter().map(host_status).collect();
     for host in &hosts {
         if !host.exists {
-            notes.push(format!("{} has no namespace (any more)", host.host.name));
+            notes.push(say!("lab-note-no-namespace", host = &host.host.name));
         }
     }
     let legs = lab.scenario.topology.legs();
     if lab.implementation.as_deref().is_some_and(|i| i != "kernel") {
         for number in legs.iter().flat_map(|leg| leg.interfaces) {
             if UnixStream::connect(id.uapi_socket(number)).is_err() {
-                notes.push(format!(
-                    "the daemon of {} does not answer",
-                    id.tunnel_interface(number)
+                notes.push(say!(
+                    "lab-note-silent-daemon",
+                    interface = id.tunnel_interface(number)
                 ));
             }
         }

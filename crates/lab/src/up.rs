@@ -6,6 +6,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use wirespeed_words::say;
+
 use crate::command::Runner;
 use crate::implementation::in_path;
 use crate::{
@@ -117,46 +119,53 @@ fn build(lab: &mut Lab, options: &UpOptions) -> Result<(), LabError> {
             Ok(())
         }
     };
-    step("hosts")?;
+    step(&say!("lab-step-hosts"))?;
     host_sysctl::change(&lab.id, &lab.scenario.machine.sysctls)?;
     let notes = host_sysctl::allow(&lab.id, &hosts::congestion_controls(lab))?;
     lab.notes.extend(notes);
     hosts::make(&runner, lab)?;
-    step("cables and routes")?;
+    step(&say!("lab-step-cables"))?;
     hosts::connect(&runner, lab)?;
-    step("road")?;
+    step(&say!("lab-step-road"))?;
     road::shape(&runner, lab, &options.emulator)?;
     for leg in lab.scenario.topology.legs() {
         let [from, to] = leg.ends;
         let to = to.road_address.to_string();
-        wait_for_traffic(&runner, lab, options, "the road", from.host, &to)?;
+        wait_for_traffic(&runner, lab, options, &say!("lab-the-road"), from.host, &to)?;
     }
-    step("tunnel")?;
+    step(&say!("lab-step-tunnel"))?;
     tunnel::build(&runner, lab, options.tunnel.as_ref())?;
     let [first, second] = lab.scenario.topology.ends();
     if !lab.scenario.fault.tunnel_never_works {
-        step("first handshake")?;
+        step(&say!("lab-step-handshake"))?;
         let (from, to) = match (lab.scenario.topology, first.site, second.site) {
             (Topology::SiteToSite, Some(near), Some(far)) => (near.host, far.host_address),
             _ => (first.host, second.tunnel_address),
         };
-        wait_for_traffic(&runner, lab, options, "the tunnel", from, &to.to_string())?;
+        wait_for_traffic(
+            &runner,
+            lab,
+            options,
+            &say!("lab-the-tunnel"),
+            from,
+            &to.to_string(),
+        )?;
     }
     if lab.scenario.fault.duplicate_allowed_ips {
-        step("fault: the same allowed IPs twice")?;
+        step(&say!("lab-step-twice"))?;
         tunnel::steal_allowed_ips(&runner, lab)?;
     }
     if let Some(cores) = lab.scenario.fault.daemon_quota {
-        step("fault: little processor time for a daemon")?;
+        step(&say!("lab-step-quota"))?;
         quota::limit(&lab.id, second.host, cores)?;
     }
     hosts::fill_connection_tables(lab)?;
     for job in job::all(lab) {
-        step(&format!("fault: {}", job.what))?;
+        step(&say!("lab-step-job", what = &job.what))?;
         job.start(&runner, &options.emulator)?;
     }
     if let Some(idle) = lab.scenario.fault.idle {
-        step(&format!("fault: {idle} of silence"))?;
+        step(&say!("lab-step-silence", idle = idle.to_string()))?;
         let until = Instant::now() + idle.duration();
         while Instant::now() < until {
             thread::sleep((until - Instant::now()).min(Duration::from_millis(50)));
@@ -198,7 +207,7 @@ fn wait_for_traffic(
             Err(error) if began.elapsed() > TRAFFIC_WITHIN => {
                 return Err(LabError::NoTraffic {
                     id: lab.id.to_string(),
-                    what: format!("{what} from {from} to {to}"),
+                    what: say!("lab-from-to", what = what, from = from, to = to),
                     seconds: TRAFFIC_WITHIN.as_secs(),
                     detail: error.to_string(),
                 });

@@ -3,6 +3,7 @@
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
+use wirespeed_words::say;
 
 use super::{HEALTHY, is_code};
 
@@ -30,6 +31,15 @@ impl Findings {
     /// Is nothing wrong?
     pub fn is_healthy(&self) -> bool {
         self.0.is_empty()
+    }
+}
+
+impl Findings {
+    /// Its codes, or that there is nothing to find, in the language of the moment.
+    pub fn said(&self) -> String {
+        let one_of = |one: String, other: String| say!("doctor-both", one = one, other = other);
+        let all = self.0.iter().cloned().reduce(one_of);
+        all.unwrap_or_else(|| say!("lab-nothing"))
     }
 }
 

@@ -1,0 +1,43 @@
+# Practice roads.
+
+lab-nothing = nothing
+lab-step-hosts = hosts
+lab-step-cables = cables and routes
+lab-step-road = road
+lab-step-tunnel = tunnel
+lab-step-handshake = first handshake
+lab-step-twice = fault: the same allowed IPs twice
+lab-step-quota = fault: little processor time for a daemon
+lab-step-job = fault: { $what }
+lab-step-silence = fault: { $idle } of silence
+lab-the-road = the road
+lab-the-tunnel = the tunnel
+lab-from-to = { $what } from { $from } to { $to }
+lab-job-work = other work for the processor
+lab-job-slow = a program that takes connections slowly
+lab-job-crowd = a crowd that wants more
+lab-job-host = a host that transfers are made with
+lab-job-transfers = transfers in both directions, one after the other
+lab-job-away = the other end goes away in { $after }
+lab-note-unseen = { $sysctl } of the host can't be seen from here, so hosts may be left with the congestion control they were born with
+lab-note-no-such-control = this kernel has no congestion control `{ $name }`; it has { $available }
+lab-note-unset = { $sysctl } of the host can't be set ({ $error }), so hosts keep the congestion control they were born with
+lab-note-left-behind = its maker died and left it behind; `wirespeed lab down` removes it
+lab-note-no-namespace = { $host } has no namespace (any more)
+lab-note-silent-daemon = the daemon of { $interface } does not answer
+lab-note-keeps-control = { $host } keeps congestion control { $kept }: { $why }
+
+lab-error-unknown-scenario = there is no scenario `{ $name }` and no such file; shipped are: { $known }
+lab-error-not-root = a lab makes network namespaces, which only root may: run this as root (sudo)
+lab-error-program-missing = the program `{ $program }` is not installed here: apt-get install { $package }
+lab-error-no-tun = /dev/net/tun is missing here, so no userspace tunnel and no road emulator can run: modprobe tun
+lab-error-no-implementation = the tunnel implementation `{ $name }` can't be used here: { $why }
+lab-error-bad-id = `{ $id }` is no lab identifier: use 1 to 8 lower-case letters and digits
+lab-error-taken = there is already a lab `{ $id }`: take it down first (wirespeed lab down { $id }), or choose another name
+lab-error-no-such-lab = there is no lab `{ $id }`; running: { $running }
+lab-error-busy = lab `{ $id }` is just being made by process { $pid }: wait for it, or end it
+lab-error-no-such-host = lab `{ $id }` has no host `{ $host }`; hosts are { $known }
+lab-error-no-traffic = { $what } did not work within { $seconds } s in lab `{ $id }`: { $detail }
+lab-error-left-over = lab `{ $id }` could not be taken down completely: { $left }; run `wirespeed lab down { $id }` again
+lab-error-cancelled = ended on request; everything of this lab was taken down
+lab-error-machine = sysctl { $sysctl } of this machine was set to { $now } by lab { $by }, and this lab needs { $wanted }: take that one down first (wirespeed lab down { $by })

@@ -1,0 +1,43 @@
+# Les chemins d’exercice.
+
+lab-nothing = rien
+lab-step-hosts = hôtes
+lab-step-cables = câbles et routes
+lab-step-road = chemin
+lab-step-tunnel = tunnel
+lab-step-handshake = premier handshake
+lab-step-twice = défaut : les mêmes adresses autorisées deux fois
+lab-step-quota = défaut : peu de temps processeur pour un démon
+lab-step-job = défaut : { $what }
+lab-step-silence = défaut : { $idle } de silence
+lab-the-road = le chemin
+lab-the-tunnel = le tunnel
+lab-from-to = { $what } de { $from } vers { $to }
+lab-job-work = d’autres travaux pour le processeur
+lab-job-slow = un programme lent à prendre ses connexions
+lab-job-crowd = une foule qui en veut davantage
+lab-job-host = un hôte avec lequel se font des transferts
+lab-job-transfers = des transferts dans les deux sens, l’un après l’autre
+lab-job-away = l’autre bout disparaît dans { $after }
+lab-note-unseen = { $sysctl } de l’hôte n’est pas visible d’ici : les hôtes du labo peuvent rester avec le contrôle de congestion de leur naissance
+lab-note-no-such-control = ce noyau n’a pas le contrôle de congestion `{ $name }` ; il a { $available }
+lab-note-unset = { $sysctl } de l’hôte ne peut pas être réglé ({ $error }) : les hôtes du labo gardent le contrôle de congestion de leur naissance
+lab-note-left-behind = celui qui l’a fait est mort et l’a abandonné ; `wirespeed lab down` le supprime
+lab-note-no-namespace = { $host } n’a pas (ou plus) d’espace de noms
+lab-note-silent-daemon = le démon de { $interface } ne répond pas
+lab-note-keeps-control = { $host } garde le contrôle de congestion { $kept } : { $why }
+
+lab-error-unknown-scenario = il n’y a ni scénario `{ $name }` ni fichier de ce nom ; ceux du programme : { $known }
+lab-error-not-root = un labo crée des espaces de noms réseau, ce que seul root peut faire : lancer ceci en tant que root (sudo)
+lab-error-program-missing = le programme `{ $program }` n’est pas installé ici : apt-get install { $package }
+lab-error-no-tun = /dev/net/tun manque ici : ni tunnel en espace utilisateur ni émulateur de chemin ne peuvent tourner : modprobe tun
+lab-error-no-implementation = l’implémentation de tunnel `{ $name }` ne peut pas servir ici : { $why }
+lab-error-bad-id = `{ $id }` n’est pas un nom de labo : de 1 à 8 lettres minuscules et chiffres
+lab-error-taken = il y a déjà un labo `{ $id }` : le démonter d’abord (wirespeed lab down { $id }), ou choisir un autre nom
+lab-error-no-such-lab = il n’y a pas de labo `{ $id }` ; en marche : { $running }
+lab-error-busy = le labo `{ $id }` est en train d’être construit par le processus { $pid } : l’attendre, ou y mettre fin
+lab-error-no-such-host = le labo `{ $id }` n’a pas d’hôte `{ $host }` ; les hôtes sont { $known }
+lab-error-no-traffic = { $what } n’a pas marché en { $seconds } s dans le labo `{ $id }` : { $detail }
+lab-error-left-over = le labo `{ $id }` n’a pas pu être démonté entièrement : { $left } ; relancer `wirespeed lab down { $id }`
+lab-error-cancelled = terminé sur demande ; tout ce labo a été démonté
+lab-error-machine = le sysctl { $sysctl } de cette machine a été mis à { $now } par le labo { $by }, et ce labo demande { $wanted } : démonter d’abord celui-là (wirespeed lab down { $by })
