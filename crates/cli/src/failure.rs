@@ -2,10 +2,11 @@
 
 use wirespeed_doctor::Verdict;
 use wirespeed_lab::LabError;
-use wirespeed_measure::MeasureError;
+use wirespeed_measure::{MeasureError, reach_said};
 use wirespeed_reach::ReachError;
 use wirespeed_report::{ErrorRecord, ErrorText, Schema};
 use wirespeed_tune::TuneError;
+use wirespeed_words::say;
 
 use crate::exit::Exit;
 
@@ -35,21 +36,22 @@ impl Failure {
     pub(crate) fn interrupted() -> Self {
         Self::here(
             Exit::Interrupted,
-            "stopped on request",
-            "run the command again when it suits",
+            say!("cli-stopped"),
+            say!("cli-stopped-todo"),
         )
     }
 
     /// A crate's message: its errors put what to do behind the last semicolon, where there is something to do.
     fn from_message(exit: Exit, place: Option<String>, message: &str) -> Self {
+        let see = say!("cli-see-message");
         let (what, todo) = match message.rsplit_once("; ") {
             Some((what, todo)) => (what, todo),
-            None => (message, "see the message"),
+            None => (message, see.as_str()),
         };
         Self {
             exit,
             text: ErrorText {
-                what: what.to_owned(),
+                what: what.trim_end().to_owned(),
                 r#where: place.unwrap_or_else(|| "here".to_owned()),
                 todo: todo.to_owned(),
             },
@@ -59,19 +61,22 @@ impl Failure {
     /// A machine did not make a change or take it back: refused there, or out of reach.
     pub(crate) fn of_change(error: ReachError) -> Self {
         let refused = matches!(error, ReachError::Operation { .. });
-        let failure = Self::from(error);
-        Self {
-            exit: if refused { Exit::Refused } else { failure.exit },
-            ..failure
-        }
+        let place = place_of(&error);
+        let exit = if refused {
+            Exit::Refused
+        } else {
+            Exit::Unmeasured
+        };
+        Self::from_message(exit, Some(place), &TuneError::Reach(error).said())
     }
 
     /// The sentence for the terminal.
     pub(crate) fn sentence(&self) -> String {
-        if self.text.todo == "see the message" {
-            self.text.what.clone()
+        let (what, todo) = (&self.text.what, &self.text.todo);
+        if *todo == say!("cli-see-message") {
+            what.clone()
         } else {
-            format!("{}; {}", self.text.what, self.text.todo)
+            say!("cli-failure", what = what, todo = todo)
         }
     }
 
@@ -90,16 +95,13 @@ impl From<MeasureError> for Failure {
         if matches!(error, MeasureError::Stopped) {
             return Self::interrupted();
         }
-        let mut failure =
-            Self::from_message(Exit::Unmeasured, machine_of(&error), &error.to_string());
+        let mut failure = Self::from_message(Exit::Unmeasured, machine_of(&error), &error.said());
         if let MeasureError::NoSuchInterface { known, .. }
         | MeasureError::WhichInterface { known, .. } = &error
         {
             failure.text.todo = match known.as_slice() {
-                [] => "run wirespeed where the tunnel is (in its network namespace: ip netns exec NAME wirespeed …), \
-                       and as root"
-                    .to_owned(),
-                names => format!("choose among {}", names.join(", ")),
+                [] => say!("cli-no-interface-todo"),
+                names => say!("cli-choose-among", names = names.join(", ")),
             };
         }
         failure
@@ -108,19 +110,22 @@ impl From<MeasureError> for Failure {
 
 impl From<ReachError> for Failure {
     fn from(error: ReachError) -> Self {
-        let message = error.to_string();
-        Self::from_message(Exit::Unmeasured, Some(place_of(&error)), &message)
+        Self::from_message(
+            Exit::Unmeasured,
+            Some(place_of(&error)),
+            &reach_said(&error),
+        )
     }
 }
 
 impl From<TuneError> for Failure {
     fn from(error: TuneError) -> Self {
-        let message = error.to_string();
+        let message = error.said();
         match error {
             TuneError::Stopped => Self::here(
                 Exit::Interrupted,
-                "stopped on request",
-                "everything was put back as it was",
+                say!("cli-stopped"),
+                say!("cli-stopped-put-back"),
             ),
             TuneError::Measure(error) => error.into(),
             TuneError::Reach(error) => Self::of_change(error),
@@ -141,10 +146,12 @@ impl From<LabError> for Failure {
             | LabError::NoSuchHost { .. } => Exit::Usage,
             _ => Exit::Unmeasured,
         };
-        let message = error.to_string();
+        let message = error.said();
         // Lab messages put the way out behind a colon.
         match message.rsplit_once(": ") {
-            Some((what, todo)) if !message.contains("; ") => Self::here(exit, what, todo),
+            Some((what, todo)) if !message.contains("; ") => {
+                Self::here(exit, what.trim_end(), todo)
+            }
             _ => Self::from_message(exit, None, &message),
         }
     }

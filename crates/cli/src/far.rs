@@ -1,9 +1,12 @@
 //! The options that say where the other end of the tunnel is.
 
+use std::net::IpAddr;
+
 use clap::Args;
 use wirespeed_measure::{Ends, FarEnd, Overrides, Stop};
-use wirespeed_reach::{Machine, OpenOptions, Place};
+use wirespeed_reach::{Machine, OpenOptions, Place, PlaceError};
 use wirespeed_settings::shell_word;
+use wirespeed_words::say;
 
 use crate::failure::Failure;
 
@@ -16,7 +19,7 @@ pub(crate) struct FarOptions {
     ///
     /// Over ssh the same program must be installed there; no daemon, no open port and no new trust is needed. Without
     /// this option wirespeed says what one side alone can know, and what it could not know.
-    #[arg(long, value_name = "PLACE")]
+    #[arg(long, value_name = "PLACE", value_parser = place)]
     pub(crate) far: Option<Place>,
 
     /// The wirespeed program at the other end: a name in its PATH, or a path.
@@ -42,12 +45,34 @@ pub(crate) struct FarOptions {
     pub(crate) peer: Option<String>,
 
     /// Address of the other end outside the tunnel; the peer's endpoint by default.
-    #[arg(long, value_name = "ADDRESS")]
-    pub(crate) bare_address: Option<std::net::IpAddr>,
+    #[arg(long, value_name = "ADDRESS", value_parser = address)]
+    pub(crate) bare_address: Option<IpAddr>,
 
     /// Address of the other end inside the tunnel; found out from the allowed IPs by default.
-    #[arg(long, value_name = "ADDRESS")]
-    pub(crate) tunnel_address: Option<std::net::IpAddr>,
+    #[arg(long, value_name = "ADDRESS", value_parser = address)]
+    pub(crate) tunnel_address: Option<IpAddr>,
+}
+
+/// A place as `--far` and `--hop` take it.
+pub(crate) fn place(text: &str) -> Result<Place, String> {
+    text.parse().map_err(|PlaceError { place, reason }| {
+        // The reasons that a slip of the finger has; the others are told as they are.
+        let reason = match reason.as_str() {
+            "it begins with none of the known ways" => say!("cli-place-unknown-way"),
+            "the host is missing" => say!("cli-place-no-host"),
+            "the namespace has no name" => say!("cli-place-no-name"),
+            _ => reason,
+        };
+        say!(
+            "cli-no-place",
+            place = format!("{place:?}"),
+            reason = reason
+        )
+    })
+}
+
+fn address(text: &str) -> Result<IpAddr, String> {
+    text.parse().map_err(|_| say!("cli-no-address"))
 }
 
 impl FarOptions {

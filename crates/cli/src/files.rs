@@ -6,6 +6,8 @@ use std::path::{Path, PathBuf};
 
 use serde::de::DeserializeOwned;
 
+use wirespeed_words::{say, units};
+
 use crate::exit::Exit;
 use crate::failure::Failure;
 
@@ -18,11 +20,10 @@ pub(crate) fn read_json<T: DeserializeOwned>(
     what: &str,
     todo: &str,
 ) -> Result<T, Failure> {
-    let shown = path.display();
     let fail = |why: String| {
         Failure::here(
             Exit::Unmeasured,
-            format!("{shown} could not be read: {why}"),
+            say!("cli-not-read", path = path.display().to_string(), why = why),
             todo,
         )
     };
@@ -30,12 +31,18 @@ pub(crate) fn read_json<T: DeserializeOwned>(
     let read = File::open(path).and_then(|file| file.take(LARGEST + 1).read_to_string(&mut text));
     match read {
         Ok(size) if size as u64 > LARGEST => {
-            return Err(fail(format!("it is larger than {LARGEST} bytes")));
+            return Err(fail(say!(
+                "cli-too-large",
+                most = units::count(LARGEST as f64)
+            )));
         }
         Ok(_) => {}
         Err(error) => return Err(fail(error.to_string())),
     }
-    serde_json::from_str(&text).map_err(|error| fail(format!("it is not {what} ({error})")))
+    serde_json::from_str(&text).map_err(|error| {
+        let error = error.to_string();
+        fail(say!("cli-not-that", what = what, error = error))
+    })
 }
 
 /// Says before the work begins when its record could not be written afterwards.
@@ -75,7 +82,11 @@ fn draft_of(path: &Path) -> PathBuf {
 fn not_written(path: &Path, why: &std::io::Error) -> Failure {
     Failure::here(
         Exit::Unmeasured,
-        format!("{} could not be written: {why}", path.display()),
-        "choose a file in a directory that exists and may be written",
+        say!(
+            "cli-not-written",
+            path = path.display().to_string(),
+            why = why.to_string()
+        ),
+        say!("cli-not-written-todo"),
     )
 }

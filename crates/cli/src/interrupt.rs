@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::Duration;
 
 use wirespeed_measure::Stop;
+use wirespeed_words::say;
 
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -55,8 +56,8 @@ fn on_request(first: impl Fn() + Send + 'static) -> Result<(), Failure> {
     .map_err(|error| {
         Failure::here(
             Exit::Unmeasured,
-            format!("the handler for Ctrl-C could not be set: {error}"),
-            "check the limits of this process",
+            say!("cli-no-handler", error = error.to_string()),
+            say!("cli-no-handler-todo"),
         )
     })
 }

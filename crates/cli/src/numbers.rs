@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use wirespeed_words::say;
+
 /// A rate in bit/s: `300mbit`, `1.5gbit`, `300Mbit/s`, `64kbit`, or a bare number of bit/s.
 pub(crate) fn rate(text: &str) -> Result<f64, String> {
     let lower = text.trim().to_ascii_lowercase();
@@ -15,16 +17,12 @@ pub(crate) fn rate(text: &str) -> Result<f64, String> {
         "m" | "mbit" => 1e6,
         "g" | "gbit" => 1e9,
         _ => {
-            return Err(format!(
-                "{unit:?} is no unit of a rate; write it like 300mbit, 1.5gbit or 64kbit"
-            ));
+            return Err(say!("cli-no-unit-of-rate", unit = format!("{unit:?}")));
         }
     };
     match number.trim().parse::<f64>() {
         Ok(number) if number.is_finite() && number > 0.0 => Ok(number * factor),
-        _ => Err(format!(
-            "{text:?} is no rate above zero; write it like 300mbit, 1.5gbit or 64kbit"
-        )),
+        _ => Err(say!("cli-no-rate", text = format!("{text:?}"))),
     }
 }
 
@@ -40,19 +38,15 @@ pub(crate) fn duration(text: &str) -> Result<Duration, String> {
         "m" | "min" => 60.0,
         "h" => 3600.0,
         _ => {
-            return Err(format!(
-                "{unit:?} is no unit of time; write it like 90s, 10m or 1h"
-            ));
+            return Err(say!("cli-no-unit-of-time", unit = format!("{unit:?}")));
         }
     };
     match number.trim().parse::<f64>() {
         Ok(number) if number > 0.0 => Duration::try_from_secs_f64(number * factor)
             .ok()
             .filter(|time| *time <= Duration::from_secs(7 * 24 * 3600))
-            .ok_or_else(|| format!("{text:?} is too long; a week is the most")),
-        _ => Err(format!(
-            "{text:?} is no time above zero; write it like 90s, 10m or 1h"
-        )),
+            .ok_or_else(|| say!("cli-longer-than-a-week", text = format!("{text:?}"))),
+        _ => Err(say!("cli-no-time", text = format!("{text:?}"))),
     }
 }
 
@@ -60,9 +54,7 @@ pub(crate) fn duration(text: &str) -> Result<Duration, String> {
 pub(crate) fn streams(text: &str) -> Result<u32, String> {
     match text.trim().parse() {
         Ok(streams @ 1..=128) => Ok(streams),
-        _ => Err(format!(
-            "{text:?} is no number of streams between 1 and 128"
-        )),
+        _ => Err(say!("cli-no-streams", text = format!("{text:?}"))),
     }
 }
 
@@ -70,9 +62,7 @@ pub(crate) fn streams(text: &str) -> Result<u32, String> {
 pub(crate) fn connections(text: &str) -> Result<u32, String> {
     match text.trim().parse() {
         Ok(connections @ 1..=20_000) => Ok(connections),
-        _ => Err(format!(
-            "{text:?} is no number of connections between 1 and 20000"
-        )),
+        _ => Err(say!("cli-no-connections", text = format!("{text:?}"))),
     }
 }
 

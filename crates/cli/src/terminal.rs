@@ -91,8 +91,8 @@ pub(crate) fn print(text: &str) -> Result<(), Failure> {
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(Failure::here(
             Exit::Unmeasured,
-            format!("standard output could not be written: {error}"),
-            "check where it is redirected to",
+            say!("cli-no-output", error = error.to_string()),
+            say!("cli-no-output-todo"),
         )),
         _ => Ok(()),
     }
@@ -109,8 +109,8 @@ pub(crate) fn json(value: &impl Serialize) -> Result<String, Failure> {
         Ok(text) => Ok(text + "\n"),
         Err(error) => Err(Failure::here(
             Exit::Unmeasured,
-            format!("the result can't be written as JSON: {error}"),
-            "report this as a bug",
+            say!("cli-no-json", error = error.to_string()),
+            say!("cli-no-json-todo"),
         )),
     }
 }
@@ -164,8 +164,10 @@ impl Progress for Bar {
         let left = Duration::try_from_secs_f64(seconds_left.max(0.0))
             .unwrap_or_default()
             .as_secs();
-        self.0
-            .set_prefix(format!("{}:{:02} left", left / 60, left % 60));
+        self.0.set_prefix(say!(
+            "cli-left",
+            time = format!("{}:{:02}", left / 60, left % 60)
+        ));
         self.0.set_message(what.to_owned());
         self.0.set_position((done.clamp(0.0, 1.0) * 1000.0) as u64);
     }

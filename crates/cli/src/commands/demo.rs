@@ -17,6 +17,7 @@ use wirespeed_reach::{Machine, OpenOptions, Place};
 use wirespeed_report::{DemoStory, TuneRecord};
 use wirespeed_settings::Setting;
 use wirespeed_tune::Outcome;
+use wirespeed_words::{language, say};
 
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -86,10 +87,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
 /// Doctor, tune, undo, on a lab that is up.
 fn show(lab: &Lab, cancelled: &AtomicBool) -> Result<DemoStory, Failure> {
     let look = terminal::look(false);
-    terminal::print(&wirespeed_report::demo_begin(
-        &lab.scenario.description,
-        &look,
-    ))?;
+    terminal::print(&wirespeed_report::demo_begin(lab.scenario.said(), &look))?;
     let [here, far] = lab.ends();
     let far_place = format!("netns:{}", far.namespace);
     let before = knobs(lab)?;
@@ -113,8 +111,8 @@ fn show(lab: &Lab, cancelled: &AtomicBool) -> Result<DemoStory, Failure> {
         .and_then(|()| {
             files::read_json::<TuneRecord>(
                 Path::new(&record),
-                "the record of a tune",
-                "see what tune said above",
+                &say!("cli-tune-record"),
+                &say!("cli-tune-record-todo"),
             )
         });
     let outcome = tuned?.outcome;
@@ -188,8 +186,8 @@ impl Stage<'_> {
         let not_run = |error: std::io::Error| {
             Failure::here(
                 Exit::Unmeasured,
-                format!("wirespeed could not be started: {error}"),
-                "try again",
+                say!("cli-not-started", error = error.to_string()),
+                say!("cli-not-started-todo"),
             )
         };
         let program: PathBuf = OpenOptions::default().program;
@@ -203,6 +201,7 @@ impl Stage<'_> {
                 "--",
             ])
             .arg(&program)
+            .args(["--lang", language().tag()])
             .args(arguments)
             .args(unshown)
             .stdin(Stdio::null())
@@ -230,8 +229,12 @@ impl Stage<'_> {
             Some(0 | 1) => Ok(()),
             code => Err(Failure::here(
                 Exit::Unmeasured,
-                format!("`wirespeed {}` ended with {code:?}", arguments.join(" ")),
-                "see what it said above",
+                say!(
+                    "cli-ended-with",
+                    command = arguments.join(" "),
+                    code = code.map_or_else(|| "?".to_owned(), |code| code.to_string())
+                ),
+                say!("cli-ended-with-todo"),
             )),
         }
     }
@@ -247,8 +250,9 @@ fn knobs(lab: &Lab) -> Result<Vec<(String, String)>, Failure> {
         )?;
         let facts: Facts = machine.call("facts.snapshot", &Scope::default(), FACTS_WITHIN)?;
         for tunnel in &facts.tunnels {
-            let name = |what: &str| format!("{what} of {} on {}", tunnel.name, host.name);
-            all.push((name("MTU"), tunnel.mtu.to_string()));
+            let (link, on) = (&tunnel.name, &host.name);
+            let mtu = say!("cli-knob-mtu", link = link, host = on);
+            all.push((mtu, tunnel.mtu.to_string()));
             let buffers = match &tunnel.sockets {
                 Known::Value(sockets) => {
                     let sizes: Vec<String> = sockets
@@ -259,14 +263,16 @@ fn knobs(lab: &Lab) -> Result<Vec<(String, String)>, Failure> {
                 }
                 Known::Unknown(why) => why.clone(),
             };
-            all.push((name("receive buffers"), buffers));
+            let receive = say!("cli-knob-buffers", link = link, host = on);
+            all.push((receive, buffers));
+            let queues = say!("cli-knob-queueing", link = link, host = on);
             let link = facts.links.iter().find(|link| link.name == tunnel.name);
             let queueing = match link.map(|link| &link.qdisc) {
                 Some(Known::Value(kind)) => kind.clone(),
                 Some(Known::Unknown(why)) => why.clone(),
-                None => "no such link".to_owned(),
+                None => say!("cli-no-link"),
             };
-            all.push((name("queueing"), queueing));
+            all.push((queues, queueing));
         }
     }
     Ok(all)
@@ -277,21 +283,19 @@ fn left_behind(lab: &Lab) -> Vec<String> {
     let mut left = Vec::new();
     for host in &lab.hosts {
         if Path::new("/run/netns").join(&host.namespace).exists() {
-            left.push(format!("namespace {}", host.namespace));
+            left.push(say!("cli-left-namespace", name = &host.namespace));
         }
         if let Some(interface) = &host.tunnel_interface {
-            for (what, socket) in [
-                ("control", format!("/var/run/wireguard/{interface}.sock")),
-                ("statistics", format!("/run/wirespeed/{interface}.stats")),
-            ] {
-                if Path::new(&socket).exists() {
-                    left.push(format!("{what} socket of {interface}"));
-                }
+            if Path::new(&format!("/var/run/wireguard/{interface}.sock")).exists() {
+                left.push(say!("cli-left-control", interface = interface));
+            }
+            if Path::new(&format!("/run/wirespeed/{interface}.stats")).exists() {
+                left.push(say!("cli-left-statistics", interface = interface));
             }
         }
     }
     if wirespeed_lab::get(&lab.id).is_ok() {
-        left.push(format!("the record of lab {}", lab.id));
+        left.push(say!("cli-left-record", lab = lab.id.to_string()));
     }
     left
 }

@@ -8,11 +8,12 @@ use wirespeed_doctor::{Diagnosis, Evidence, Options, Verdict, investigate, judge
 use wirespeed_measure::LONGEST_WATCH;
 use wirespeed_reach::Place;
 use wirespeed_report::DoctorRecord;
+use wirespeed_words::say;
 
 use crate::commands::hops;
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::far::FarOptions;
+use crate::far::{FarOptions, place};
 use crate::{files, interrupt, numbers, terminal};
 
 /// Find out why the tunnel is slow: observe, probe, load, and say what is wrong, worst first. Changes nothing.
@@ -59,7 +60,7 @@ pub(crate) struct Arguments {
 
     /// A machine on the way to the other end (a hub, a gateway), in the order in which the traffic passes them;
     /// repeatable. Each hop is measured by itself, outside its tunnel and through it, and all of them together.
-    #[arg(long, value_name = "PLACE", requires = "far", conflicts_with_all = ["expect", "record", "from", "peer", "bare_address", "tunnel_address"])]
+    #[arg(long, value_name = "PLACE", value_parser = place, requires = "far", conflicts_with_all = ["expect", "record", "from", "peer", "bare_address", "tunnel_address"])]
     hop: Vec<Place>,
 
     /// What you expect of the line: 300mbit, 1.5gbit.
@@ -84,7 +85,7 @@ pub(crate) struct Arguments {
 fn watch_time(text: &str) -> Result<Duration, String> {
     let time = numbers::duration(text)?;
     if time > LONGEST_WATCH {
-        return Err(format!("{text:?} is too long; an hour is the most"));
+        return Err(say!("cli-longer-than-an-hour", text = format!("{text:?}")));
     }
     Ok(time)
 }
@@ -102,11 +103,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
     }
     let evidence = match &arguments.from {
         Some(path) => {
-            let mut evidence: Evidence = files::read_json(
-                path,
-                "a recording of wirespeed doctor",
-                "wirespeed doctor --record FILE makes one",
-            )?;
+            let mut evidence: Evidence =
+                files::read_json(path, &say!("cli-recording"), &say!("cli-recording-todo"))?;
             evidence.expected_rate = arguments.expect.or(evidence.expected_rate);
             evidence
         }

@@ -4,6 +4,7 @@ use wirespeed_doctor::{HopReport, Options, Verdict, WorstHop, investigate, judge
 use wirespeed_measure::{Chain, ChainPlan, Direction, MeasureError, Stop};
 use wirespeed_reach::{Machine, Place};
 use wirespeed_report::{DoctorRecord, HopsRecord};
+use wirespeed_words::say;
 
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -60,8 +61,8 @@ fn machines(wanted: &Wanted<'_>) -> Result<Vec<Machine>, Failure> {
     let Some(far) = &wanted.far.far else {
         return Err(Failure::here(
             Exit::Usage,
-            "--hop needs the end of the chain",
-            "name it with --far",
+            say!("cli-hop-without-far"),
+            say!("cli-hop-without-far-todo"),
         ));
     };
     let options = wanted.far.open_options();
@@ -71,8 +72,8 @@ fn machines(wanted: &Wanted<'_>) -> Result<Vec<Machine>, Failure> {
         .map(|place| match place {
             Place::Iperf3 { .. } => Err(Failure::here(
                 Exit::Usage,
-                format!("{place} can't be a hop: wirespeed must run there"),
-                "give ssh://HOST or netns:NAME",
+                say!("cli-no-hop", place = place.to_string()),
+                say!("cli-no-hop-todo"),
             )),
             place => Ok(Machine::open(place, &options)?),
         })
@@ -103,7 +104,7 @@ fn look_at(
         Ok(evidence) => Ok(Some(DoctorRecord::new(&evidence, &judge(&evidence)))),
         Err(MeasureError::Stopped) => Err(Failure::interrupted()),
         Err(error) => {
-            let remark = format!("the doctor could not look at that hop: {error}");
+            let remark = say!("cli-hop-not-seen", error = error.said());
             report.remarks.push(remark);
             Ok(None)
         }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use clap::{Args, Subcommand};
 use wirespeed_lab::{Host, Implementation, Lab, LabError, LabId, LabStatus, Phase, UpOptions};
 use wirespeed_report::{Look, sheet};
+use wirespeed_words::say;
 
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -127,9 +128,7 @@ fn down(labs: &[LabId], all: bool) -> Result<Exit, Failure> {
     let mut first_failure = None;
     for (id, result) in wirespeed_lab::remove_left_behind() {
         match result {
-            Ok(()) => terminal::complain(&format!(
-                "lab {id}, left behind by a process that died, is gone"
-            )),
+            Ok(()) => terminal::complain(&say!("cli-lab-left-behind-gone", lab = id.to_string())),
             Err(error) => first_failure = first_failure.or(Some(error)),
         }
     }
@@ -146,7 +145,7 @@ fn down(labs: &[LabId], all: bool) -> Result<Exit, Failure> {
         let known = wirespeed_lab::get(&id);
         // Also when nothing is known of it: something may be left of a lab whose record was lost.
         match (wirespeed_lab::down(&id), known) {
-            (Ok(()), Ok(_)) => terminal::complain(&format!("lab {id} is gone")),
+            (Ok(()), Ok(_)) => terminal::complain(&say!("cli-lab-gone", lab = id.to_string())),
             (Err(error), _) | (Ok(()), Err(error)) => {
                 first_failure = first_failure.or(Some(error));
             }
@@ -170,16 +169,16 @@ fn list(output: &Output) -> Result<Exit, Failure> {
         .map(|scenario| scenario.name.len())
         .max()
         .unwrap_or_default();
-    let mut out = String::from("Scenarios:\n\n");
+    let mut out = format!("{}\n\n", say!("cli-scenarios"));
     for scenario in scenarios {
-        out.push_str(&look.entry(&scenario.name, widest, &scenario.description));
+        out.push_str(&look.entry(&scenario.name, widest, scenario.said()));
     }
-    out.push_str("\nLabs on this machine:\n\n");
+    out.push_str(&format!("\n{}\n\n", say!("cli-labs")));
     for lab in &labs {
         let state = match lab.phase {
-            _ if lab.left_behind() => "left behind; wirespeed lab down removes it",
-            Phase::Up => "up",
-            Phase::Building => "being made",
+            _ if lab.left_behind() => say!("cli-lab-left-behind"),
+            Phase::Up => say!("cli-lab-up"),
+            Phase::Building => say!("cli-lab-building"),
         };
         out.push_str(&look.entry(
             lab.id.as_str(),
@@ -188,7 +187,7 @@ fn list(output: &Output) -> Result<Exit, Failure> {
         ));
     }
     if labs.is_empty() {
-        out.push_str("  none\n");
+        out.push_str(&format!("  {}\n", say!("cli-no-labs")));
     }
     terminal::print(&out)?;
     Ok(Exit::Done)
@@ -219,15 +218,15 @@ fn only(id: Option<&LabId>) -> Result<Lab, Failure> {
         1 => Ok(labs.remove(0)),
         0 => Err(Failure::here(
             Exit::Usage,
-            "there is no lab",
-            "wirespeed lab up SCENARIO makes one",
+            say!("cli-no-lab"),
+            say!("cli-no-lab-todo"),
         )),
         _ => {
             let names: Vec<String> = labs.iter().map(|lab| lab.id.to_string()).collect();
             Err(Failure::here(
                 Exit::Usage,
-                format!("there are several labs: {}", names.join(", ")),
-                "name the one you mean",
+                say!("cli-several-labs", names = names.join(", ")),
+                say!("cli-several-labs-todo"),
             ))
         }
     }
@@ -235,15 +234,26 @@ fn only(id: Option<&LabId>) -> Result<Lab, Failure> {
 
 fn hosts(lab: &Lab, look: &Look) -> String {
     let rows: Vec<Vec<String>> = lab.hosts.iter().map(host_row).collect();
-    sheet(
-        look,
-        &["host", "namespace", "road", "tunnel", "site", "interface"],
-        &rows,
-    )
+    let heads = [
+        say!("cli-head-host"),
+        say!("cli-head-namespace"),
+        say!("cli-head-road"),
+        say!("cli-head-tunnel"),
+        say!("cli-head-site"),
+        say!("cli-head-interface"),
+    ];
+    sheet(look, &heads, &rows)
 }
 
-fn carrier(lab: &Lab) -> &str {
-    lab.implementation.as_deref().unwrap_or("nobody yet")
+fn carrier(lab: &Lab) -> String {
+    let known = lab.implementation.clone();
+    known.unwrap_or_else(|| say!("cli-nobody-yet"))
+}
+
+/// A line with a label before it.
+fn labelled(look: &Look, label: &str, text: &str) -> String {
+    let lead = format!("  {label}  ");
+    look.hanging(&lead, lead.chars().count(), text)
 }
 
 fn host_row(host: &Host) -> Vec<String> {
@@ -261,14 +271,15 @@ fn host_row(host: &Host) -> Vec<String> {
 
 fn ready(lab: &Lab, look: &Look) -> String {
     let [first, second] = lab.ends();
-    let mut out = look.hanging(&format!("{}  ", lab.id), 0, &lab.scenario.description);
+    let mut out = look.hanging(&format!("{}  ", lab.id), 0, lab.scenario.said());
     out.push('\n');
     out.push_str(&hosts(lab, look));
-    out.push_str(&look.hanging("  tunnel  ", 10, &format!("carried by {}", carrier(lab))));
+    let carried = say!("cli-carried-by", carrier = carrier(lab));
+    out.push_str(&labelled(look, &say!("cli-head-tunnel"), &carried));
     for note in &lab.notes {
-        out.push_str(&look.hanging("  note  ", 8, note));
+        out.push_str(&labelled(look, &say!("cli-note"), note));
     }
-    let expected = format!("should find {}", lab.scenario.finding);
+    let go_on = say!("cli-go-on", finding = lab.scenario.finding.said());
     let mut doctor = vec!["doctor", "--far"];
     let far = format!("netns:{}", second.namespace);
     doctor.push(&far);
@@ -279,7 +290,7 @@ fn ready(lab: &Lab, look: &Look) -> String {
         .unwrap_or_else(|| "wirespeed".to_owned());
     let (id, first) = (&lab.id, &first.name);
     let go_on = format!(
-        "\nGo on with (the doctor {expected}):\n\n  \
+        "\n{go_on}\n\n  \
          {me} lab exec --lab {id} {first} -- {me} {doctor}\n  \
          {me} lab exec --lab {id} {first} -- {me} tune --far {far} --plan\n  \
          {me} lab down {id}\n"
@@ -293,7 +304,11 @@ fn state(status: &LabStatus, look: &Look) -> String {
     let mut out = look.hanging(
         &format!("{}  ", lab.id),
         0,
-        &format!("{}, tunnel carried by {}", lab.scenario.name, carrier(lab)),
+        &say!(
+            "cli-lab-state",
+            scenario = &lab.scenario.name,
+            carrier = carrier(lab)
+        ),
     );
     out.push('\n');
     out.push_str(&hosts(lab, look));
@@ -306,7 +321,7 @@ fn state(status: &LabStatus, look: &Look) -> String {
         out.push_str(&look.entry(&host.host.name, 8, &host.processes.join(", ")));
     }
     for note in &status.notes {
-        out.push_str(&look.hanging("  note  ", 8, note));
+        out.push_str(&labelled(look, &say!("cli-note"), note));
     }
     out
 }

@@ -10,6 +10,7 @@ use wirespeed_measure::{
     MeasureError, NotMeasured, Progress, Protocol, Via,
 };
 use wirespeed_report::{MachineRecord, Schema, TestRecord, diff};
+use wirespeed_words::say;
 
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -169,7 +170,7 @@ fn measure(
             Err(error) => {
                 not_measured.push(NotMeasured {
                     what: in_words(plan),
-                    because: error.to_string(),
+                    because: error.said(),
                 });
                 first_failure = first_failure.or(Some(error));
             }
@@ -182,8 +183,8 @@ fn measure(
             Err(MeasureError::Stopped) => return Err(Failure::interrupted()),
             Err(error) => {
                 not_measured.push(NotMeasured {
-                    what: format!("{at_once} connections at once"),
-                    because: error.to_string(),
+                    what: say!("cli-connections", at_once = at_once),
+                    because: error.said(),
                 });
                 first_failure = first_failure.or(Some(error));
                 None
@@ -267,14 +268,11 @@ fn expected_seconds(plan: &ComparePlan) -> f64 {
 }
 
 fn in_words(plan: &ComparePlan) -> String {
-    let direction = match plan.direction {
-        Direction::Upload => "upload",
-        Direction::Download => "download",
-    };
-    match plan.streams {
-        1 => format!("{direction} with one stream"),
-        streams => format!("{direction} with {streams} streams"),
-    }
+    say!(
+        "cli-comparison",
+        direction = plan.direction.word(),
+        streams = plan.streams
+    )
 }
 
 fn far_kind(ends: &Ends) -> FarKind {
@@ -304,9 +302,5 @@ fn machines(ends: &Ends) -> Vec<MachineRecord> {
 }
 
 fn read_record(path: &Path) -> Result<TestRecord, Failure> {
-    files::read_json(
-        path,
-        "a record of wirespeed test",
-        "wirespeed test --output FILE writes one",
-    )
+    files::read_json(path, &say!("cli-record"), &say!("cli-record-todo"))
 }

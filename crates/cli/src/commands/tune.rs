@@ -10,6 +10,7 @@ use wirespeed_measure::{Ends, MeasureError, Progress};
 use wirespeed_reach::Machine;
 use wirespeed_report::{PlanRecord, Schema, TuneRecord};
 use wirespeed_tune::{Options, Outcome, PutBackResult, State, TuneError};
+use wirespeed_words::say;
 
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -257,13 +258,14 @@ fn diagnosis(
 
 /// A recording that may stand for the first diagnosis: of this tunnel, on this machine, and fresh.
 fn recording(path: &Path, ends: &Ends, expect: Option<f64>) -> Result<Evidence, Failure> {
-    let todo = "record it anew with wirespeed doctor --record FILE, or leave --from away";
-    let mut evidence: Evidence = files::read_json(path, "a recording of wirespeed doctor", todo)?;
-    let refuse = |why: &str| {
+    let todo = say!("cli-recording-anew");
+    let mut evidence: Evidence = files::read_json(path, &say!("cli-recording"), &todo)?;
+    let refuse = |why: String| {
+        let path = path.display().to_string();
         Failure::here(
             Exit::Refused,
-            format!("{} can't be where this tune begins: {why}", path.display()),
-            todo,
+            say!("cli-recording-refused", path = path, why = why),
+            todo.as_str(),
         )
     };
     let (then, now) = (&evidence.here.host, &ends.here_facts.host);
@@ -272,11 +274,11 @@ fn recording(path: &Path, ends: &Ends, expect: Option<f64>) -> Result<Evidence, 
         || then.boot_id != now.boot_id
         || then.netns != now.netns
     {
-        return Err(refuse("it is of another tunnel, or of another machine"));
+        return Err(refuse(say!("cli-recording-of-another")));
     }
     let age = ends.here_facts.taken_at - evidence.here.taken_at;
     if !(0.0..RECORDING_AT_MOST).contains(&age) {
-        return Err(refuse("it is older than 15 minutes, or from the future"));
+        return Err(refuse(say!("cli-recording-too-old")));
     }
     evidence.expected_rate = expect.or(evidence.expected_rate);
     Ok(evidence)
@@ -311,11 +313,13 @@ fn confirm_waiting(machines: &[Machine]) -> Result<usize, Failure> {
 fn confirm(both: &Both) -> Result<Exit, Failure> {
     let machines = both.far.machines()?;
     if confirm_waiting(&machines)? == 0 {
-        let names: Vec<&str> = machines.iter().map(Machine::name).collect();
+        let both = |one: String, other: String| say!("doctor-both", one = one, other = other);
+        let names = machines.iter().map(|machine| machine.name().to_owned());
+        let names = names.reduce(both).unwrap_or_default();
         return Err(Failure::here(
             Exit::Refused,
-            format!("no change waits to be confirmed on {}", names.join(" and ")),
-            "wirespeed tune status shows what there is; the far machine is asked only with --far",
+            say!("cli-nothing-to-confirm", machines = names),
+            say!("cli-nothing-to-confirm-todo"),
         ));
     }
     status(both)

@@ -96,7 +96,6 @@ help-any-bare-address = Adresse de l’autre bout hors du tunnel ; par défaut
 help-any-tunnel-address = Adresse de l’autre bout dans le tunnel ; par défaut trouvée d’après les adresses autorisées (AllowedIPs)
 help-any-json = Écrire un seul objet JSON au lieu de texte ; rien d’autre ne va sur la sortie standard
 help-any-html = Écrire aussi un rapport à regarder dans un navigateur : un fichier HTML avec des graphiques, qui ne charge rien depuis le réseau
-help-any-html = Écrire aussi un rapport à regarder dans un navigateur : un fichier HTML avec des graphiques, qui ne charge rien depuis le réseau
 help-any-quiet = Pas de barre de progression
 help-any-verbose = Tous les chiffres derrière la réponse
 help-any-expect = Ce que la ligne devrait donner : 300mbit, 1.5gbit
