@@ -1,0 +1,153 @@
+//! The report of a tune.
+
+use maud::{Markup, html};
+use wirespeed_doctor::{Diagnosis, End, Verdict};
+use wirespeed_words::say;
+
+use super::finding::{self, Commands};
+use super::machines::{self, Group};
+use super::page::{Section, Top, page};
+use super::svg::{Figure, grid};
+use super::verdict::{Answer, Tone};
+use super::{forest, section, timeline, tried};
+use crate::look::clean;
+use crate::record::TuneRecord;
+use crate::units;
+
+/// What a tune did. `far_options` are those the user gave (` --far ssh://…`), for the commands it suggests.
+pub fn tune(record: &TuneRecord, far_options: &str) -> String {
+    let outcome = &record.outcome;
+    let experiments = &outcome.experiments;
+    let kept = experiments.iter().filter(|one| one.kept).count();
+    let (word, tone) = match (experiments.len(), kept) {
+        (0, _) => (say!("html-nothing-tried"), Tone::Neutral),
+        (_, 0) => (say!("html-nothing-kept"), Tone::Warn),
+        _ => (say!("html-kept-count", count = kept), Tone::Good),
+    };
+    let left: Vec<&str> = outcome
+        .diagnosis
+        .findings
+        .iter()
+        .filter(|one| one.consequence_of.is_none())
+        .map(|one| one.code.as_str())
+        .collect();
+    let mut sentences = vec![
+        say!("html-tried-count", count = experiments.len()),
+        match outcome.diagnosis.verdict {
+            Verdict::Healthy => say!("html-nothing-left"),
+            Verdict::Findings => say!("html-left", codes = left.join(", ")),
+            Verdict::Unmeasured => say!("html-left-unknown"),
+        },
+    ];
+    sentences.extend(outcome.ended_early.clone());
+    let answer = Answer {
+        tone,
+        word,
+        sentences,
+    };
+    let mut figures = forest::gains(experiments);
+    for one in experiments {
+        let loads = tried::loads(one);
+        figures.extend(loads.iter().map(timeline::throughput));
+        figures.extend(loads.iter().map(timeline::window));
+    }
+    figures.extend(tune_machines(record));
+    let mut sections = vec![section(
+        "verdict",
+        String::new(),
+        html! { (answer.markup()) (go_on(record, far_options)) },
+    )];
+    if outcome.stages.len() > 1 {
+        let body = tried::stages(&outcome.stages);
+        sections.push(section("stages", say!("html-stages"), body));
+    }
+    if !experiments.is_empty() {
+        let body = tried::experiments(experiments);
+        sections.push(section("experiments", say!("html-experiments"), body));
+    }
+    sections.push(section("charts", say!("html-charts"), grid(&figures)));
+    sections.extend(left_over(
+        &outcome.diagnosis,
+        &outcome.interface,
+        far_options,
+    ));
+    if !outcome.not_tried.is_empty() {
+        let body = html! { div.card { (finding::missing(&outcome.not_tried)) } };
+        sections.push(section("not-tried", say!("html-not-tried"), body));
+    }
+    let samples = experiments.iter().flat_map(|one| &one.samples);
+    let top = Top {
+        kind: say!("html-kind-tune"),
+        about: outcome.interface.clone(),
+        when: samples.map(|one| one.started_at).min_by(f64::total_cmp),
+    };
+    page(&top, &sections)
+}
+
+/// What a tune left standing.
+fn left_over(diagnosis: &Diagnosis, interface: &str, far_options: &str) -> Option<Section> {
+    let commands = Commands {
+        interface,
+        far_options,
+        on: "",
+    };
+    (!diagnosis.findings.is_empty()).then(|| {
+        section(
+            "findings",
+            say!("html-findings-left"),
+            finding::findings(&diagnosis.findings, commands),
+        )
+    })
+}
+
+fn go_on(record: &TuneRecord, far_options: &str) -> Markup {
+    let far = clean(far_options);
+    html! {
+        @if !record.outcome.kept.is_empty() {
+            div.card {
+                @match record.outcome.confirm_within {
+                    Some(seconds) if !record.confirmed => {
+                        p { (say!("html-confirm", time = units::time(seconds))) }
+                        pre { "wirespeed tune confirm" (far) }
+                    }
+                    _ => p { (say!("html-confirmed")) },
+                }
+                p { (say!("html-how-to-undo")) }
+                pre { "wirespeed tune undo" (far) }
+            }
+        }
+    }
+}
+
+/// The cores and drops of both ends, by what was tried.
+fn tune_machines(record: &TuneRecord) -> Vec<Figure> {
+    let experiments = &record.outcome.experiments;
+    let ends = [(End::Here, say!("html-here")), (End::Far, say!("html-far"))];
+    let mut figures: Vec<Figure> = ends
+        .iter()
+        .map(|(end, host)| {
+            let groups: Vec<Group<'_>> = experiments
+                .iter()
+                .flat_map(tried::loads)
+                .flat_map(|loads| {
+                    [0, 1].map(|side| {
+                        let of_side = loads.taken.iter().filter(|(one, _)| *one == side);
+                        let name = format!("{}, {}", loads.title, loads.sides[side]);
+                        machines::group(name, of_side.map(|(_, sample)| *sample), *end)
+                    })
+                })
+                .collect();
+            machines::heat(host, &groups)
+        })
+        .collect();
+    let samples = || experiments.iter().flat_map(|one| &one.samples);
+    let drops: Vec<_> = ends
+        .iter()
+        .map(|(end, host)| {
+            let group = machines::group(String::new(), samples(), *end);
+            (host.clone(), group.deltas)
+        })
+        .collect();
+    figures.push(machines::drops(&drops));
+    figures
+}
