@@ -176,6 +176,7 @@ mod tests {
     use wirespeed_doctor::Verdict;
     use wirespeed_facts::CountersDelta;
     use wirespeed_measure::{CUT_OFF, Estimate, NOT_BEGUN, NotMeasured};
+    use wirespeed_words::{Language, within};
 
     use super::*;
     use crate::record::TestRecord;
@@ -323,6 +324,18 @@ mod tests {
         assert!(
             text.lines().all(|line| line.chars().count() <= 80),
             "{text}"
+        );
+        let french = within(Language::French, || exchanges(&found, &look));
+        for part in [
+            "Échanges courts, 1000 à la fois",
+            "12 fois",
+            "99,9\u{202f}%",
+        ] {
+            assert!(french.contains(part), "{part} is missing in\n{french}");
+        }
+        assert!(
+            french.lines().all(|line| line.chars().count() <= 80),
+            "{french}"
         );
         assert_eq!(
             carried(Some(&found)).unwrap(),

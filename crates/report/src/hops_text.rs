@@ -177,6 +177,7 @@ fn with_interval(ratio: Estimate) -> String {
 mod tests {
     use serde_json::json;
     use wirespeed_doctor::judge_hops;
+    use wirespeed_words::{Language, within};
 
     use super::*;
     use crate::record::DoctorRecord;
@@ -226,6 +227,14 @@ mod tests {
             text.contains("too slow  The tunnel ssh://root@hub"),
             "{text}"
         );
+        let french = within(Language::French, || {
+            let mut record = record.clone();
+            record.report = judge_hops(record.report.measured);
+            hops(&record, &Look::new(80, false, false))
+        });
+        let head = "trop lent  Le tunnel de ce saut (de ssh://root@hub vers";
+        assert!(french.starts_with(head), "{french}");
+        assert!(french.contains("saut             chemin"), "{french}");
         // The fuzzed reading of records has one of these to begin with.
         let known = include_str!("../../../fuzz/corpus/report_record/doctor-hops");
         assert!(serde_json::from_str::<HopsRecord>(known).is_ok());

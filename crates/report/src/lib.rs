@@ -1,8 +1,8 @@
 //! How results look: text for terminals, HTML for browsers, and the JSON that others script against.
 //!
 //! Nothing here measures or judges; [`diff::against`] lines two records up, and every other function turns a
-//! finished value into text. Each module holds its own wording, so that a translation has one place per
-//! kind of report.
+//! finished value into text. What is said is in `report.ftl` of each language (`crates/words`); each module
+//! has the layout of one kind of report.
 
 mod demo_text;
 pub mod diff;

@@ -186,7 +186,7 @@ fn put_back_words(put_back: &PutBack) -> String {
         PutBackResult::ChangedByOthers { now } => say!(
             "report-put-back-changed",
             setting = setting,
-            now = now.to_string(),
+            now = now,
             before = before
         ),
         PutBackResult::Gone => say!("report-put-back-gone", setting = setting),

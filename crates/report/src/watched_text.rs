@@ -223,6 +223,7 @@ mod tests {
     use std::collections::BTreeMap;
 
     use wirespeed_facts::CountersDelta;
+    use wirespeed_words::{Language, within};
 
     use super::*;
 
@@ -254,6 +255,11 @@ mod tests {
         assert_eq!(
             heard(&peer),
             "The last handshake with the peer was 7 min ago; 1480 bytes were sent to it in the last 60.0 s, and nothing came back."
+        );
+        let french = within(Language::French, || heard(&peer)).replace('\u{202f}', "_");
+        assert_eq!(
+            french,
+            "Le dernier handshake avec le pair remonte à 7_min_; 1480_octets lui ont été envoyés dans les dernières 60,0_s, et rien n’est revenu."
         );
     }
 }
