@@ -113,12 +113,13 @@ fn page(
     Ok(text)
 }
 
-/// The apostrophe's definition and the title, with an empty date: the same program always makes the same page.
+/// The apostrophe's definition and the title, with an empty date: the same program always makes the same page. No word is
+/// broken, for most long ones are to be typed.
 fn title(command: &Command, section: &str) -> String {
     let name = command.get_display_name().unwrap_or(command.get_name());
     let preamble = Roff::new().render();
     let version = env!("CARGO_PKG_VERSION");
-    format!("{preamble}.TH {name} {section} \"\" \"wirespeed {version}\" wirespeed\n")
+    format!("{preamble}.TH {name} {section} \"\" \"wirespeed {version}\" wirespeed\n.nh\n")
 }
 
 /// What `clap_mangen` renders, under another heading.
