@@ -9,7 +9,7 @@ use std::ffi::OsString;
 use clap::builder::StyledStr;
 use clap::error::ErrorKind;
 use clap::{Arg, ArgAction, ArgMatches, Command};
-use wirespeed_words::{Value, is_there, language, message};
+use wirespeed_words::{Language, Value, is_there, language, message};
 
 /// Where the name of a command goes into a key.
 const ROOT: &str = "help";
@@ -20,6 +20,18 @@ const DEVICE: &str = "help-wirespeed-device";
 /// The definition with every text in the language of the moment.
 pub(crate) fn in_language(definition: Command) -> Command {
     Walk::default().command(definition, ROOT)
+}
+
+/// The same as a terminal shows it: clap puts a colon behind each heading, which French keeps apart from the word.
+pub(crate) fn for_terminal(definition: Command) -> Command {
+    let walk = Walk {
+        before_colon: match language() {
+            Language::English => "",
+            Language::French => "\u{202f}",
+        },
+        ..Walk::default()
+    };
+    walk.command(definition, ROOT)
 }
 
 /// The same for wirespeed-device, whose own help is English: it has no texts with it.
@@ -76,6 +88,8 @@ pub(crate) fn is_shown(error: &clap::Error) -> bool {
 
 #[derive(Default)]
 struct Walk {
+    /// What stands between a heading and its colon.
+    before_colon: &'static str,
     /// Keys that were looked up, and are not there.
     missing: RefCell<Vec<String>>,
     /// Keys that were looked up, and are.
@@ -114,7 +128,7 @@ impl Walk {
         );
         command = command
             .help_template(template)
-            .subcommand_help_heading(self.say("help-word-commands"))
+            .subcommand_help_heading(self.heading("help-word-commands"))
             .subcommand_value_name(self.say("help-word-command"))
             .disable_help_flag(true)
             .mut_args(|argument| self.argument(argument, path, long))
@@ -126,7 +140,8 @@ impl Walk {
             .short('h')
             .long("help")
             .action(ArgAction::Help)
-            .help_heading(self.say("help-word-options"));
+            .display_order(999)
+            .help_heading(self.heading("help-word-options"));
         command = command.arg(if long {
             help.help(self.say("help-word-help-more"))
                 .long_help(self.say("help-word-help-less"))
@@ -138,7 +153,8 @@ impl Walk {
                 .short('V')
                 .long("version")
                 .action(ArgAction::Version)
-                .help_heading(self.say("help-word-options"))
+                .display_order(999)
+                .help_heading(self.heading("help-word-options"))
                 .help(self.say("help-word-version"));
             command = command.disable_version_flag(true).arg(version);
         }
@@ -166,7 +182,7 @@ impl Walk {
                     .num_args(..)
                     .value_parser(clap::value_parser!(OsString))
                     .value_name(name)
-                    .help_heading(self.say("help-word-arguments"))
+                    .help_heading(self.heading("help-word-arguments"))
                     .help(self.say("help-word-help-of")),
             )
     }
@@ -176,9 +192,9 @@ impl Walk {
             return argument;
         }
         let heading = match argument.get_help_heading() {
-            Some(heading) => self.say(&format!("help-heading-{}", key_of(heading))),
-            None if argument.is_positional() => self.say("help-word-arguments"),
-            None => self.say("help-word-options"),
+            Some(heading) => self.heading(&format!("help-heading-{}", key_of(heading))),
+            None if argument.is_positional() => self.heading("help-word-arguments"),
+            None => self.heading("help-word-options"),
         };
         let mut text = Text::of(self.say(&self.key_of_argument(&argument, path)));
         let more = self.possible(&argument);
@@ -257,6 +273,10 @@ impl Walk {
         } else {
             name.to_owned()
         }
+    }
+
+    fn heading(&self, key: &str) -> String {
+        self.say(key) + self.before_colon
     }
 
     fn say(&self, key: &str) -> String {

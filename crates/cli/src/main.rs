@@ -29,7 +29,7 @@ use crate::language::Tongue;
 #[command(name = "wirespeed", version, max_term_width = 100, after_help = EXAMPLES)]
 struct Arguments {
     /// Language of what people read. Else the one LANGUAGE, LC_ALL, LC_MESSAGES or LANG asks for; with --json, English.
-    #[arg(long, value_enum, global = true)]
+    #[arg(long, value_enum, global = true, display_order = 900)]
     lang: Option<Tongue>,
 
     #[command(subcommand)]
@@ -99,7 +99,7 @@ fn understood() -> Arguments {
     if language == Language::English {
         return Arguments::parse_from(typed);
     }
-    let matches = help::matches(&help::in_language(Arguments::command()), typed);
+    let matches = help::matches(&help::for_terminal(Arguments::command()), typed);
     let understood = matches.and_then(|matches| Arguments::from_arg_matches(&matches));
     understood.unwrap_or_else(|error| {
         if help::is_shown(&error) {

@@ -13,6 +13,19 @@ fn run(arguments: &[&str]) -> Output {
     Command::new(PROGRAM)
         .args(arguments)
         .env_remove("COLUMNS")
+        .env("LC_ALL", "C")
+        .output()
+        .expect("the program starts")
+}
+
+/// The same where the environment asks for French.
+fn run_in_french(arguments: &[&str]) -> Output {
+    Command::new(PROGRAM)
+        .args(arguments)
+        .env_remove("LC_ALL")
+        .env_remove("LC_MESSAGES")
+        .env_remove("LANGUAGE")
+        .env("LANG", "fr_FR.UTF-8")
         .output()
         .expect("the program starts")
 }
@@ -162,6 +175,60 @@ fn a_page_is_shown_and_an_unknown_code_is_wrong_usage() {
     assert_eq!(code(&unknown), 2);
     assert_one_sentence(&unknown);
     assert!(text(&unknown.stderr).contains("wirespeed explain"));
+}
+
+#[test]
+fn the_language_is_that_of_the_option_else_that_of_the_environment() {
+    let page = |output: Output| text(&output.stdout);
+    let (english, french) = ("What to do", "Que faire");
+    let code = ["explain", "bufferbloat"];
+    assert!(page(run(&code)).contains(english));
+    assert!(page(run_in_french(&code)).contains(french));
+    assert!(page(run(&["explain", "bufferbloat", "--lang", "fr"])).contains(french));
+    assert!(page(run_in_french(&["--lang=en", "explain", "bufferbloat"])).contains(english));
+}
+
+#[test]
+fn wrong_usage_is_told_in_french_and_ends_as_in_english() {
+    for (arguments, told) in [
+        (&["doktor"][..], "il n’y a pas de commande « doktor »"),
+        (&["doctor", "--quik"], "proche de ce qui existe : --quick"),
+        (&["lab", "exec", "client"], "<COMMANDE>"),
+        (&["test", "wg0", "--protocol", "sctp"], "tcp, udp"),
+        (
+            &["test", "wg0", "--rate", "vite"],
+            "n’est pas une unité de débit",
+        ),
+        (&["doctor", "wg0", "--hop", "ssh://hub"], "--far <LIEU>"),
+        (
+            &["doctor", "wg0", "--passive", "--quick"],
+            "ne peut pas être donné avec",
+        ),
+        (&["doctor", "wg0", "--far", "telnet://nas"], "netns:NOM"),
+        (&["explain", "a", "b"], "« b »"),
+        (&["explain", "gremlins"], "il n’y a pas de cause"),
+    ] {
+        let output = run_in_french(arguments);
+        let complaint = text(&output.stderr).replace('\u{202f}', " ");
+        assert_eq!(code(&output), 2, "{complaint}");
+        assert!(complaint.contains(told), "{told}: {complaint}");
+        for english in ["error:", "Usage", " the ", "tip:", "For more"] {
+            assert!(!complaint.contains(english), "{english}: {complaint}");
+        }
+    }
+}
+
+#[test]
+fn what_scripts_read_is_english_unless_french_was_asked_for_by_name() {
+    let told = |arguments: &[&str]| {
+        let output = run_in_french(arguments);
+        let record: Value = serde_json::from_slice(&output.stdout).expect("one JSON object");
+        record["error"]["what"].as_str().expect("what").to_owned()
+    };
+    let asked = ["test", "nosuchwg", "--json", "--quiet"];
+    assert!(told(&asked).contains("has no WireGuard interface"));
+    let by_name = ["--lang", "fr", "test", "nosuchwg", "--json", "--quiet"];
+    assert!(told(&by_name).contains("n’a pas d’interface WireGuard"));
 }
 
 #[test]

@@ -51,7 +51,7 @@ pub fn get(id: &LabId) -> Result<Lab, LabError> {
         LabError::NoSuchLab {
             id: id.to_string(),
             running: if running.is_empty() {
-                "none".to_owned()
+                say!("lab-none")
             } else {
                 running.join(", ")
             },

@@ -71,6 +71,25 @@ fn a_definition_in_french_is_the_same_definition() {
     }
 }
 
+/// Lines that were laid out by hand are not wrapped.
+#[test]
+fn french_examples_fit_a_terminal_of_a_hundred_columns() {
+    fn each(command: &Command) {
+        let after = command.get_after_help().map(ToString::to_string);
+        for line in after.unwrap_or_default().lines() {
+            assert!(
+                line.chars().count() <= 100,
+                "{}: {line}",
+                command.get_name()
+            );
+        }
+        command.get_subcommands().for_each(each);
+    }
+    each(&within(Language::French, || {
+        in_language(Arguments::command())
+    }));
+}
+
 /// What clap has no text of its own for is no English text either.
 #[test]
 fn no_english_is_left_in_the_french_help() {
@@ -83,7 +102,7 @@ fn no_english_is_left_in_the_french_help() {
             }
         }
     }
-    let mut french = within(Language::French, || in_language(Arguments::command()));
+    let mut french = within(Language::French, || for_terminal(Arguments::command()));
     french.build();
     each(&mut french, &mut |help| {
         for word in [

@@ -27,13 +27,17 @@ impl MeasureError {
             } => say!(
                 "measure-no-address",
                 what = what,
-                machine = machine,
+                machine = name(machine),
                 interface = interface,
                 because = because
             ),
             Self::NothingFar => say!("measure-nothing-far"),
             Self::NoIperf3 { machine, because } => {
-                say!("measure-no-iperf3", machine = machine, because = because)
+                say!(
+                    "measure-no-iperf3",
+                    machine = name(machine),
+                    because = because
+                )
             }
             Self::NoConnection {
                 machine,
@@ -41,7 +45,7 @@ impl MeasureError {
                 because,
             } => say!(
                 "measure-no-connection",
-                machine = machine,
+                machine = name(machine),
                 server = server,
                 because = because
             ),
@@ -57,7 +61,7 @@ impl MeasureError {
             } => say!(
                 "measure-load-failed",
                 load = load,
-                machine = machine,
+                machine = name(machine),
                 because = because
             ),
             Self::ProbeFailed {
@@ -67,7 +71,7 @@ impl MeasureError {
             } => say!(
                 "measure-probe-failed",
                 what = what,
-                machine = machine,
+                machine = name(machine),
                 because = because
             ),
             Self::TunnelSilent {
@@ -77,7 +81,7 @@ impl MeasureError {
                 because,
             } => say!(
                 "measure-tunnel-silent",
-                machine = machine,
+                machine = name(machine),
                 interface = interface,
                 peer = peer,
                 because = because
@@ -97,26 +101,26 @@ impl MeasureError {
                 known,
             } => say!(
                 "measure-no-such-interface",
-                machine = machine,
+                machine = name(machine),
                 interface = interface,
                 known = listed(known)
             ),
             Self::WhichInterface { machine, known } => say!(
                 "measure-which-interface",
-                machine = machine,
+                machine = name(machine),
                 known = listed(known)
             ),
             Self::NotNeighbours { here, far } => {
-                say!("measure-not-neighbours", here = here, far = far)
+                say!("measure-not-neighbours", here = name(here), far = name(far))
             }
             Self::InterfaceDown { machine, interface } => say!(
                 "measure-interface-down",
-                machine = machine,
+                machine = name(machine),
                 interface = interface
             ),
             Self::InterfaceGone { machine, interface } => say!(
                 "measure-interface-gone",
-                machine = machine,
+                machine = name(machine),
                 interface = interface
             ),
             Self::PeersUnknown {
@@ -125,12 +129,16 @@ impl MeasureError {
                 because,
             } => say!(
                 "measure-peers-unknown",
-                machine = machine,
+                machine = name(machine),
                 interface = interface,
                 because = because
             ),
             Self::NoPeers { machine, interface } => {
-                say!("measure-no-peers", machine = machine, interface = interface)
+                say!(
+                    "measure-no-peers",
+                    machine = name(machine),
+                    interface = interface
+                )
             }
             Self::WhichPeer {
                 machine,
@@ -138,7 +146,7 @@ impl MeasureError {
                 peers,
             } => say!(
                 "measure-which-peer",
-                machine = machine,
+                machine = name(machine),
                 interface = interface,
                 count = peers.len(),
                 peers = listed(peers)
@@ -150,7 +158,7 @@ impl MeasureError {
                 peers,
             } => say!(
                 "measure-no-such-peer",
-                machine = machine,
+                machine = name(machine),
                 interface = interface,
                 peer = peer,
                 peers = listed(peers)
@@ -161,9 +169,9 @@ impl MeasureError {
                 far,
             } => say!(
                 "measure-wrong-far-end",
-                here = here,
+                here = name(here),
                 interface = interface,
-                far = far
+                far = name(far)
             ),
             other => other.to_string(),
         }
@@ -180,19 +188,23 @@ pub fn reach_said(error: &ReachError) -> String {
             advice,
         } => say!(
             "reach-program-missing",
-            machine = machine,
+            machine = name(machine),
             program = program,
             detail = detail,
             advice = advice
         ),
         ReachError::HostKey { machine, detail } => {
-            say!("reach-host-key", machine = machine, detail = detail)
+            say!("reach-host-key", machine = name(machine), detail = detail)
         }
         ReachError::Login { machine, detail } => {
-            say!("reach-login", machine = machine, detail = detail)
+            say!("reach-login", machine = name(machine), detail = detail)
         }
         ReachError::Unreachable { machine, detail } => {
-            say!("reach-unreachable", machine = machine, detail = detail)
+            say!(
+                "reach-unreachable",
+                machine = name(machine),
+                detail = detail
+            )
         }
         ReachError::Version {
             machine,
@@ -202,7 +214,7 @@ pub fn reach_said(error: &ReachError) -> String {
             our_protocol,
         } => say!(
             "reach-version",
-            machine = machine,
+            machine = name(machine),
             theirs = theirs,
             their_protocol = *their_protocol,
             ours = ours,
@@ -215,7 +227,7 @@ pub fn reach_said(error: &ReachError) -> String {
             detail,
         } => say!(
             "reach-timed-out",
-            machine = machine,
+            machine = name(machine),
             operation = operation,
             seconds = (after.as_secs_f64() * 10.0).round() / 10.0,
             detail = detail
@@ -226,7 +238,7 @@ pub fn reach_said(error: &ReachError) -> String {
             detail,
         } => say!(
             "reach-not-called",
-            machine = machine,
+            machine = name(machine),
             operation = operation,
             detail = detail
         ),
@@ -236,12 +248,21 @@ pub fn reach_said(error: &ReachError) -> String {
             detail,
         } => say!(
             "reach-answer",
-            machine = machine,
+            machine = name(machine),
             operation = operation,
             detail = detail
         ),
         // The words of a system, of ssh or of the far machine, as they were said.
         other => other.to_string(),
+    }
+}
+
+/// A machine as a sentence names it.
+fn name(machine: &str) -> String {
+    if machine == "here" {
+        say!("measure-here")
+    } else {
+        machine.to_owned()
     }
 }
 

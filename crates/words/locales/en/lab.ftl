@@ -1,5 +1,6 @@
 # Practice roads.
 
+lab-none = none
 lab-nothing = nothing
 lab-step-hosts = hosts
 lab-step-cables = cables and routes

@@ -1,5 +1,6 @@
 # What the measurements say of themselves.
 
+measure-here = here
 measure-far-end = the far end
 measure-what-exchanges = many short exchanges
 measure-what-segmentation = segmentation of datagrams

@@ -74,7 +74,7 @@ help-after =
       wirespeed test wg0 --far ssh://root@nas         le chemin nu contre le tunnel, dans les deux sens
       wirespeed tune wg0 --far ssh://root@nas --plan  ce qui serait fait, sous forme de script shell
       wirespeed tune wg0 --far ssh://root@nas         le faire, un pas prouvé après l’autre, annulable
-      wirespeed explain mtu-exceeds-path              ce que dit un constat, et comment y remédier à la main
+      wirespeed explain mtu-exceeds-path              ce que dit un constat, et quoi faire à la main
       wirespeed lab up mtu-exceeds-path               un chemin d’exercice pour essayer tout cela
 
     Codes de retour :
@@ -119,12 +119,12 @@ help-doctor-after =
       wirespeed doctor wg0 --far ssh://root@nas
       wirespeed doctor wg0 --far ssh://root@nas --quick
       wirespeed doctor wg0 --far ssh://root@nas --expect 300mbit
-      wirespeed doctor wg0 --far iperf3://nas.example.org      quand wirespeed ne peut pas tourner là-bas
+      wirespeed doctor wg0 --far iperf3://nas.example.org      quand wirespeed ne peut y tourner
       wirespeed doctor wg0                                     ce que ce côté seul peut savoir
       wirespeed doctor wg0 --passive --for 60s                 sans aucune charge de sa part
       wirespeed doctor wg0 --hop ssh://hub --far ssh://nas     saut par saut, et lequel est le pire
       wirespeed doctor wg0 --far ssh://root@nas --record slow.json
-      wirespeed doctor --from slow.json                        juger un enregistrement, sur n’importe quelle machine
+      wirespeed doctor --from slow.json                        juger un enregistrement, où que ce soit
 
 # test
 
@@ -168,7 +168,7 @@ help-tune-undo = Remettre en place tout ce qu’un réglage a changé, confirmé
 help-tune-status = Ce qui est changé en ce moment, et jusqu’à quand
 help-tune-after =
     Exemples :
-      wirespeed tune wg0 --far ssh://root@nas --plan     ce qui serait fait, en script shell ; ne change rien
+      wirespeed tune wg0 --far ssh://root@nas --plan     le plan, en script shell ; ne change rien
       wirespeed tune wg0 --far ssh://root@nas            le faire
       wirespeed tune confirm --far ssh://root@nas        garder pour de bon ce qui a été gardé
       wirespeed tune status --far ssh://root@nas

@@ -1,5 +1,6 @@
 # Les chemins d’exercice.
 
+lab-none = aucun
 lab-nothing = rien
 lab-step-hosts = hôtes
 lab-step-cables = câbles et routes

@@ -1,5 +1,6 @@
 # Ce que les mesures disent d’elles-mêmes.
 
+measure-here = cette machine
 measure-far-end = l’autre bout
 measure-what-exchanges = de nombreux échanges courts
 measure-what-segmentation = la segmentation des datagrammes
