@@ -63,7 +63,7 @@ pub fn hops(record: &HopsRecord) -> String {
             title,
             html! {
                 @for one in inner {
-                    @if !one.title.is_empty() { h3 { (one.title) } }
+                    @if !one.title.is_empty() { h3.part { (one.title) } }
                     (one.body)
                 }
             },

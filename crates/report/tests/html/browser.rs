@@ -6,6 +6,8 @@ use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
+use base64::Engine;
+use base64::prelude::BASE64_STANDARD;
 use serde_json::{Value, json};
 
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -177,17 +179,20 @@ impl Browser {
         answer["result"]["value"].take()
     }
 
-    /// The whole page as a PNG, in base64.
-    pub(crate) fn picture(&mut self) -> String {
-        let wanted = json!({"format": "png", "captureBeyondViewport": true});
-        let size = self.call("Page.getLayoutMetrics", json!({}));
-        let size = &size["cssContentSize"];
-        let clip =
-            json!({"x": 0, "y": 0, "width": size["width"], "height": size["height"], "scale": 1});
-        let mut wanted = wanted;
-        wanted["clip"] = clip;
+    /// A PNG of the page, or of the first element that a CSS selector finds; no taller than so many pixels.
+    pub(crate) fn picture(&mut self, selector: &str, tallest: u32) -> Vec<u8> {
+        let corners = format!(
+            "(() => {{ const box = document.querySelector('{selector}').getBoundingClientRect(); \
+             const by = Math.min(16, box.x); \
+             return {{x: box.x - by, y: box.y + scrollY - by, width: box.width + 2 * by, height: Math.min(box.height + 2 * by, {tallest}), scale: 1}} }})()"
+        );
+        let clip = self.probe(&corners);
+        let wanted = json!({"format": "png", "captureBeyondViewport": true, "clip": clip});
         let answer = self.call("Page.captureScreenshot", wanted);
-        answer["data"].as_str().unwrap_or_default().to_owned()
+        let data = answer["data"].as_str().unwrap_or_default();
+        BASE64_STANDARD
+            .decode(data)
+            .expect("base64 from the browser")
     }
 
     fn call(&mut self, method: &str, parameters: Value) -> Value {

@@ -1,6 +1,6 @@
 //! The reports in a real browser: nothing sticks out, nothing complains, every chart is there.
 //!
-//! `WIRESPEED_PICTURES=FOLDER` keeps what is seen, as PNG files (in base64; `base64 -d` makes pictures of them).
+//! `WIRESPEED_PICTURES=FOLDER` keeps what is seen, and the pages.
 
 use std::time::Duration;
 
@@ -111,8 +111,8 @@ fn the_pages_in_a_real_browser() {
                 let seen = browser.open(&file, view);
                 if let Some(pictures) = &pictures {
                     let scheme = if dark { "-dark" } else { "" };
-                    let kind = format!("{name}.{}.{width}{scheme}.base64", language.tag());
-                    std::fs::write(pictures.join(kind), browser.picture()).unwrap();
+                    let kind = format!("{name}.{}.{width}{scheme}.png", language.tag());
+                    std::fs::write(pictures.join(kind), browser.picture("html", 20_000)).unwrap();
                 }
                 let found = browser.probe(PROBE);
                 let mut fail = |what: String| {
