@@ -196,7 +196,7 @@ impl Walk {
             None if argument.is_positional() => self.heading("help-word-arguments"),
             None => self.heading("help-word-options"),
         };
-        let mut text = Text::of(self.say(&self.key_of_argument(&argument, path)));
+        let mut text = Text::of(self.say(&Self::key_of_argument(&argument, path)));
         let more = self.possible(&argument);
         if argument.get_long_help().is_none() {
             text.long = None;
@@ -254,7 +254,7 @@ impl Walk {
     }
 
     /// Its own, or that of an argument that several commands have.
-    fn key_of_argument(&self, argument: &Arg, path: &str) -> String {
+    fn key_of_argument(argument: &Arg, path: &str) -> String {
         let name = key_of(argument.get_id().as_str());
         let own = format!("{path}-{name}");
         let shared = format!("help-any-{name}");

@@ -28,6 +28,10 @@ use crate::language::Tongue;
 #[derive(Debug, Parser)]
 #[command(name = "wirespeed", version, max_term_width = 100, after_help = EXAMPLES)]
 struct Arguments {
+    #[expect(
+        clippy::doc_markdown,
+        reason = "the doc comment is the help, where names of variables stand bare"
+    )]
     /// Language of what people read. Else the one LANGUAGE, LC_ALL, LC_MESSAGES or LANG asks for; with --json, English.
     #[arg(long, value_enum, global = true, display_order = 900)]
     lang: Option<Tongue>,

@@ -82,7 +82,7 @@ pub(crate) fn make(runner: &Runner, lab: &mut Lab) -> Result<(), LabError> {
                     "lab-note-keeps-control",
                     host = &host.name,
                     kept = kept.trim(),
-                    why = why.to_string()
+                    why = why
                 ));
             }
             // Some of them appear with the connection tracking of the firewall.

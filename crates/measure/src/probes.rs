@@ -307,7 +307,7 @@ impl Ends {
                     refused(match (via, &self.never_outside, &self.translated_to) {
                         (Via::Bare, Some(why), _) => why.clone(),
                         (Via::Bare, None, Some(seen)) => {
-                            say!("measure-translated", seen = seen.to_string())
+                            say!("measure-translated", seen = seen)
                         }
                         (Via::Bare, None, None) => {
                             say!("measure-own-address-unknown")

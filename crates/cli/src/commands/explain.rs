@@ -1,5 +1,7 @@
 //! `wirespeed explain`: the page of one cause, or the list of all.
 
+use std::fmt::Write as _;
+
 use clap::Args;
 use wirespeed_report::Look;
 use wirespeed_words::{Language, language, say};
@@ -55,7 +57,7 @@ fn list(look: &Look) -> String {
     for (code, title) in &codes {
         out.push_str(&look.entry(code, widest.unwrap_or_default(), title));
     }
-    out.push_str(&format!("\n{}\n", say!("explain-list-more")));
+    let _ = writeln!(out, "\n{}", say!("explain-list-more"));
     out
 }
 

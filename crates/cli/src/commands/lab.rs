@@ -1,5 +1,6 @@
 //! `wirespeed lab`: practice roads in network namespaces.
 
+use std::fmt::Write as _;
 use std::sync::Arc;
 
 use clap::{Args, Subcommand};
@@ -173,7 +174,7 @@ fn list(output: &Output) -> Result<Exit, Failure> {
     for scenario in scenarios {
         out.push_str(&look.entry(&scenario.name, widest, scenario.said()));
     }
-    out.push_str(&format!("\n{}\n\n", say!("cli-labs")));
+    let _ = writeln!(out, "\n{}\n", say!("cli-labs"));
     for lab in &labs {
         let state = match lab.phase {
             _ if lab.left_behind() => say!("cli-lab-left-behind"),
@@ -187,7 +188,7 @@ fn list(output: &Output) -> Result<Exit, Failure> {
         ));
     }
     if labs.is_empty() {
-        out.push_str(&format!("  {}\n", say!("cli-no-labs")));
+        let _ = writeln!(out, "  {}", say!("cli-no-labs"));
     }
     terminal::print(&out)?;
     Ok(Exit::Done)
