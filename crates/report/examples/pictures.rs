@@ -63,8 +63,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         text = text.replace(interface, "wg1");
     }
     let mut evidence: Evidence = serde_json::from_str(&text)?;
-    evidence.here_name = "laptop".to_owned();
-    evidence.far_name = "nas".to_owned();
+    "laptop".clone_into(&mut evidence.here_name);
+    "nas".clone_into(&mut evidence.far_name);
     let mut browser = Browser::start(&browser::find()?);
     for (name, language, width, dark, selector, tallest) in PICTURES {
         let page = within(language, || {

@@ -46,7 +46,7 @@ fn rows(
     rows: &[Row],
     quantity: Quantity,
     ends: (f64, f64),
-    line: Option<(f64, String)>,
+    line: Option<&(f64, String)>,
 ) -> (f64, Markup) {
     let finite = |value: f64| if value.is_finite() { value } else { 0.0 };
     let low = rows
@@ -70,7 +70,7 @@ fn rows(
     let bottom = TOP + head + rows.len() as f64 * step + 2.0;
     let body = html! {
         (level(&marks, along, TOP + head, bottom))
-        @if let Some((value, name)) = &line {
+        @if let Some((value, name)) = line {
             @let x = along.at(*value);
             line.limit x1=(px(x)) x2=(px(x)) y1=(px(TOP + head - 4.0)) y2=(px(bottom)) {}
             @let anchor = if x > WIDTH / 2.0 { "end" } else { "start" };
@@ -129,7 +129,7 @@ pub(super) fn shares(comparisons: &[Comparison], healthy: f64) -> Figure {
         })
     } else {
         let limit = say!("html-shares-limit", share = units::percent(healthy));
-        let (height, body) = rows(&found, Quantity::Share, (0.0, 1.0), Some((healthy, limit)));
+        let (height, body) = rows(&found, Quantity::Share, (0.0, 1.0), Some(&(healthy, limit)));
         Ok(Drawn {
             caption: say!("html-shares-caption"),
             legend: Vec::new(),
@@ -355,7 +355,7 @@ fn gain_figure(title: String, found: &[Row], quantity: Quantity, legend: Vec<Ent
         found,
         quantity,
         (0.0, 0.0),
-        Some((0.0, say!("html-no-gain"))),
+        Some(&(0.0, say!("html-no-gain"))),
     );
     Figure {
         kind: "gains",

@@ -1,5 +1,7 @@
 //! Charts over time: throughput of two sides in turn, and the sender's window above what it sent again.
 
+use std::fmt::Write as _;
+
 use maud::{Markup, html};
 use wirespeed_doctor::End;
 use wirespeed_measure::statistics::median;
@@ -362,11 +364,8 @@ fn paths(run: &Run, warm_up: bool, along: Scale, up: Scale) -> (String, String) 
     let mut outline = String::new();
     for (index, (at, value)) in places.iter().enumerate() {
         let word = if index == 0 { 'M' } else { 'L' };
-        outline.push_str(&format!(
-            "{word}{} {}",
-            px(along.at(*at)),
-            px(up.at(*value))
-        ));
+        let (x, y) = (px(along.at(*at)), px(up.at(*value)));
+        let _ = write!(outline, "{word}{x} {y}");
     }
     let (first, last) = (places[0].0, places[places.len() - 1].0);
     let area = format!(

@@ -195,8 +195,9 @@ impl Browser {
             .expect("base64 from the browser")
     }
 
-    fn call(&mut self, method: &str, parameters: Value) -> Value {
+    fn call(&mut self, method: &str, parameters: impl Into<Value>) -> Value {
         self.calls += 1;
+        let parameters: Value = parameters.into();
         let mut message = json!({"id": self.calls, "method": method, "params": parameters});
         if let Some(session) = &self.session {
             message["sessionId"] = json!(session);

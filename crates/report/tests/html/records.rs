@@ -81,7 +81,9 @@ pub(crate) fn a_test() -> TestRecord {
     let mut record: TestRecord = recorded("test-healthy");
     record.comparisons.iter_mut().for_each(with_intervals);
     let mut many = record.comparisons.clone();
-    many.iter_mut().for_each(|one| one.streams = 10);
+    for one in &mut many {
+        one.streams = 10;
+    }
     record.comparisons.extend(many);
     record
 }
