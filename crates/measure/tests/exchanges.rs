@@ -107,14 +107,12 @@ fn connections_that_are_refused_are_counted_by_reason() {
     let begun = Instant::now();
     let found = exchanges(&ends, &plan, &Quiet).unwrap();
     assert!(begun.elapsed() < Duration::from_secs(40));
+    // Whichever comes first for the last of them.
+    let why = found.bare_unknown.as_deref().unwrap();
     assert!(
-        found
-            .bare_unknown
-            .as_deref()
-            .unwrap()
-            .contains("connect: timed out"),
-        "{:?}",
-        found.bare_unknown
+        why.contains("connect: timed out")
+            || why.contains("under way when the sample's time was over"),
+        "{why}"
     );
     assert_eq!(found.ratio, None);
     let through = found
