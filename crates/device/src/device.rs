@@ -217,6 +217,7 @@ impl Interface for Device {
     fn set_listen_port(&self, port: u16) -> io::Result<()> {
         self.core.ports.set_port(port)?;
         self.core.wake_all();
+        self.core.ports.wait_for_release();
         Ok(())
     }
 

@@ -131,6 +131,17 @@ impl Ports {
         Ok(())
     }
 
+    /// Waits until the workers have let go of the sockets they were told to give up, so that whoever is told that a port was
+    /// left can bind it. They have to be woken first; one that does not let go within a second isn't waited for any longer.
+    pub(crate) fn wait_for_release(&self) {
+        for _ in 0..RELEASE_TRIES {
+            if !held(&self.state.locked().old) {
+                return;
+            }
+            std::thread::sleep(RELEASE_PAUSE);
+        }
+    }
+
     /// Datagrams that came when there was no room for them, with those of sockets that are closed by now.
     pub(crate) fn overflows(&self) -> u64 {
         let state = self.state.locked();
@@ -168,9 +179,7 @@ impl Ports {
     fn bind(&self, state: &State, port: u16) -> Result<Vec<Arc<WorkerPorts>>, UdpError> {
         for _ in 0..RELEASE_TRIES {
             match self.try_bind(port, state.fwmark) {
-                Err(UdpError::PortTaken { .. })
-                    if state.old.iter().any(|old| old.strong_count() > 0) =>
-                {
+                Err(UdpError::PortTaken { .. }) if held(&state.old) => {
                     std::thread::sleep(RELEASE_PAUSE);
                 }
                 bound => return bound,
@@ -234,6 +243,11 @@ fn overflows(sockets: &[Arc<WorkerPorts>]) -> u64 {
 fn port_in_use(state: &State) -> u16 {
     let first = state.sockets.first();
     first.map_or(0, |ports| ports.listening.port())
+}
+
+/// Whether a worker still has any of these.
+fn held(old: &[Weak<WorkerPorts>]) -> bool {
+    old.iter().any(|old| old.strong_count() > 0)
 }
 
 #[cfg(test)]
