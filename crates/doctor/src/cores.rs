@@ -7,7 +7,7 @@ use wirespeed_measure::{Direction, Sample, Via};
 use wirespeed_words::say;
 
 use crate::finding::line;
-use crate::view::{FEWEST_SAMPLES, median, moved, word};
+use crate::view::{FEWEST_SAMPLES, median, moved};
 use crate::{End, Evidence, EvidenceLine};
 
 /// No kernel is built for more (`NR_CPUS`).
@@ -129,7 +129,7 @@ impl Cores {
             .enumerate()
             .map(|(core, (busy, softirq))| {
                 line(
-                    say!("doctor-line-core", direction = word(direction)),
+                    say!("doctor-line-core", direction = direction.word()),
                     say!(
                         "doctor-core-of",
                         host = evidence.name(end),

@@ -10,7 +10,7 @@ use wirespeed_settings::shell_word;
 use wirespeed_words::say;
 
 use crate::finding::{command, line};
-use crate::view::{moved, receiver, sender, word};
+use crate::view::{moved, receiver, sender};
 use crate::{End, Evidence, EvidenceLine, Goal, Remedy};
 
 /// The program, and the name of its interface for statistics in evidence.
@@ -66,7 +66,7 @@ pub(crate) fn drop_lines(evidence: &Evidence, end: End, direction: Direction) ->
                 say!(
                     "device-line-dropped",
                     program = PROGRAM,
-                    direction = word(direction),
+                    direction = direction.word(),
                     reason = reason
                 ),
                 evidence.interface_at(end),
@@ -135,7 +135,7 @@ pub(crate) fn work_lines(evidence: &Evidence, end: End, direction: Direction) ->
             say!(
                 "device-line-worker",
                 worker = worker,
-                direction = word(direction)
+                direction = direction.word()
             ),
             &place,
             (),
@@ -179,7 +179,7 @@ fn batch_line(evidence: &Evidence, end: End, direction: Direction) -> Option<Evi
             sum.system_calls = sum.system_calls.saturating_add(flow.system_calls);
         }
     }
-    let (program, direction_word) = (PROGRAM, word(direction));
+    let (program, direction_word) = (PROGRAM, direction.word());
     let what = if end == receiver(direction) {
         say!(
             "device-line-received",

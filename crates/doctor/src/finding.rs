@@ -127,7 +127,7 @@ pub(crate) fn line(
 /// Bare against tunnel as a line of evidence, where both were measured.
 pub(crate) fn rates_line(evidence: &Evidence, direction: Direction) -> Option<EvidenceLine> {
     let comparison = evidence.comparison(direction)?;
-    let word = crate::view::word(direction);
+    let word = direction.word();
     let what = if comparison.bare.is_some() {
         say!("doctor-line-goodput", direction = word)
     } else {

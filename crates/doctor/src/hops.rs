@@ -12,7 +12,7 @@ use wirespeed_words::say;
 use crate::Verdict;
 use crate::finding::{milliseconds, percent, rate};
 use crate::judge::TOO_WIDE;
-use crate::view::{FEWEST_PAIRS, way, word};
+use crate::view::{FEWEST_PAIRS, way};
 
 /// Share of its own bare path that a tunnel over one hop should carry.
 const ONE_HOP: f64 = 0.9;
@@ -231,7 +231,7 @@ fn worst(measured: &ChainMeasured, verdicts: &[HopVerdict]) -> Option<WorstHop> 
                 "hops-worst-tunnel",
                 hop = name(hop),
                 share = percent(ratio.value),
-                direction = word(direction),
+                direction = direction.word(),
                 low = percent(ratio.low),
                 high = percent(ratio.high),
                 should = percent(ONE_HOP)
@@ -249,7 +249,7 @@ fn worst(measured: &ChainMeasured, verdicts: &[HopVerdict]) -> Option<WorstHop> 
         .flat_map(|(index, hop)| hop.rates.iter().map(move |rates| (index, rates)))
         .filter_map(|(index, rates)| Some((index, rates, least(rates)?)))
         .min_by(|one, other| one.2.total_cmp(&other.2))?;
-    let (name, carried, direction) = (name(hop), rate(carried), word(rates.direction));
+    let (name, carried, direction) = (name(hop), rate(carried), rates.direction.word());
     let because = match (rates.bare, all_good) {
         (Some(_), true) => say!(
             "hops-worst-road",
@@ -319,7 +319,7 @@ fn unknown_whole(whole: &WholeRates) -> Option<String> {
     (whole.rate.is_some() && whole.of_worst.is_none()).then(|| {
         say!(
             "hops-remark-no-yardstick",
-            direction = word(whole.direction),
+            direction = whole.direction.word(),
             rate = rate(whole.rate.unwrap_or_default())
         )
     })

@@ -19,7 +19,7 @@ use wirespeed_reach::ReachError;
 use wirespeed_words::say;
 
 use crate::probe::{Datagrams, Probe};
-use crate::view::{DIRECTIONS, word};
+use crate::view::DIRECTIONS;
 use crate::{Evidence, FarKind, IdleReturn};
 
 /// Seed of every bootstrap, so that the same samples always give the same interval.
@@ -163,13 +163,13 @@ impl<'a> Driver<'a> {
         let inside = ends.idle_rtt(Via::Tunnel, 10, 0.05);
         self.evidence.idle_rtt_tunnel = self.keep(&say!("doctor-probe-rtt-tunnel"), inside)?;
         for direction in self.options.directions.clone() {
-            let what = say!("doctor-probe-path-mtu", direction = word(direction));
+            let what = say!("doctor-probe-path-mtu", direction = direction.word());
             self.step(&what, 0.5);
             let found = ends.path_mtu(direction);
             let probe = self.keep(&what, found)?;
             self.evidence.path_mtu.extend(probe.value().cloned());
             let found = ends.tunnel_sweep(direction);
-            let what = say!("doctor-probe-sizes", direction = word(direction));
+            let what = say!("doctor-probe-sizes", direction = direction.word());
             let sweep = self.keep(&what, found)?;
             self.evidence.tunnel_sweep.extend(sweep.value().cloned());
         }

@@ -6,9 +6,7 @@ use wirespeed_words::{Language, say, within};
 use crate::causes::{CHECKS, explains};
 use crate::finding::{Found, line, percent, rates_line};
 use crate::trust::without_unreliable;
-use crate::view::{
-    DIRECTIONS, FEWEST_PAIRS, comparison_of, ends_with, receiver, sender, way, word,
-};
+use crate::view::{DIRECTIONS, FEWEST_PAIRS, comparison_of, ends_with, receiver, sender, way};
 use crate::{Diagnosis, Evidence, Finding, Severity, Verdict};
 
 /// Code of the finding that says: slow, and none of the known causes shows.
@@ -189,7 +187,7 @@ fn unsteady(evidence: &Evidence) -> Vec<NotMeasured> {
                 what: UNEXPLAINED.to_owned(),
                 because: say!(
                     "unexplained-unsteady",
-                    direction = word(direction),
+                    direction = direction.word(),
                     low = percent(low),
                     high = percent(high)
                 ),
@@ -234,7 +232,7 @@ fn unexplained_in(evidence: &Evidence, found: &[(f64, Finding)], direction: Dire
         .fold(0, u64::saturating_add);
     let mut lines: Vec<_> = rates_line(evidence, direction).into_iter().collect();
     lines.push(line(
-        say!("unexplained-line-again", direction = word(direction)),
+        say!("unexplained-line-again", direction = direction.word()),
         from,
         (),
         again,

@@ -9,7 +9,7 @@ use wirespeed_words::say;
 
 use crate::cards;
 use crate::finding::{command, line, rates_line, remedy_of};
-use crate::view::{DIRECTIONS, ENDS, receiver, sender, way, word};
+use crate::view::{DIRECTIONS, ENDS, receiver, sender, way};
 use crate::{Change, End, Evidence, EvidenceLine, Goal, Remedy};
 
 /// The smallest MTU IPv6 allows (RFC 8200, section 5).
@@ -222,7 +222,7 @@ fn fragments(evidence: &Evidence, direction: Direction) -> Vec<EvidenceLine> {
                     say!(
                         "doctor-line-counter",
                         counter = counter.replace('.', " "),
-                        direction = word(direction)
+                        direction = direction.word()
                     ),
                     evidence.name(end),
                     0,

@@ -3,8 +3,6 @@
 use wirespeed_measure::{Direction, Via};
 use wirespeed_words::say;
 
-use crate::view::word;
-
 /// One such measurement.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Probe {
@@ -76,7 +74,7 @@ impl Probe {
     pub(crate) fn what(&self) -> String {
         match self {
             Self::Sequence(datagrams) => {
-                let direction = word(datagrams.direction);
+                let direction = datagrams.direction.word();
                 match datagrams.via {
                     Via::Bare => say!("doctor-probe-datagrams", direction = direction),
                     Via::Tunnel => say!("doctor-probe-datagrams-tunnel", direction = direction),
@@ -84,13 +82,13 @@ impl Probe {
             }
             Self::Several { direction } => several(*direction),
             Self::Segmentation { direction } => {
-                say!("doctor-probe-segmentation", direction = word(*direction))
+                say!("doctor-probe-segmentation", direction = direction.word())
             }
             Self::Congestion { direction } => {
-                say!("doctor-probe-congestion", direction = word(*direction))
+                say!("doctor-probe-congestion", direction = direction.word())
             }
             Self::Sweep { direction, .. } => {
-                say!("doctor-probe-sweep", direction = word(*direction))
+                say!("doctor-probe-sweep", direction = direction.word())
             }
         }
     }
@@ -146,7 +144,7 @@ pub(crate) fn several(direction: Direction) -> String {
     say!(
         "doctor-probe-several",
         streams = SEVERAL,
-        direction = word(direction)
+        direction = direction.word()
     )
 }
 

@@ -3,7 +3,7 @@
 use wirespeed_measure::{Direction, SequenceProbe, Via};
 use wirespeed_words::say;
 
-use crate::view::{moved, receiver, sender, word};
+use crate::view::{moved, receiver, sender};
 use crate::{End, Evidence, EvidenceLine};
 
 /// A probe that takes at most this share of the most that a load carried is no load on the road.
@@ -124,7 +124,7 @@ impl OuterLoss {
 
     pub(crate) fn line(&self, evidence: &Evidence, direction: Direction) -> EvidenceLine {
         crate::finding::line(
-            say!("doctor-line-transfer", direction = word(direction)),
+            say!("doctor-line-transfer", direction = direction.word()),
             say!(
                 "doctor-both",
                 one = evidence.interface_at(sender(direction)),

@@ -34,25 +34,17 @@ pub(crate) fn receiver(direction: Direction) -> End {
     }
 }
 
-/// `upload` or `download`.
-pub(crate) fn word(direction: Direction) -> String {
-    match direction {
-        Direction::Upload => say!("direction-upload"),
-        Direction::Download => say!("direction-download"),
-    }
-}
-
 /// Does a text end with the direction? It may have been recorded in another language.
 pub(crate) fn ends_with(text: &str, direction: Direction) -> bool {
     let mut words = Language::ALL
         .into_iter()
-        .map(|language| within(language, || word(direction)));
+        .map(|language| within(language, || direction.word()));
     words.any(|word| text.ends_with(&word))
 }
 
 /// What the tunnel's comparison with its road is called where it is missing.
 pub(crate) fn comparison_of(direction: Direction) -> String {
-    say!("doctor-comparison-of", direction = word(direction))
+    say!("doctor-comparison-of", direction = direction.word())
 }
 
 /// From one machine to another.
@@ -67,7 +59,7 @@ pub(crate) fn on(what: &str, host: &str) -> String {
 
 /// The direction of a load, or that nothing but the user's own traffic flowed.
 pub(crate) fn or_watched(direction: Option<Direction>) -> String {
-    direction.map_or_else(|| say!("doctor-watched"), word)
+    direction.map_or_else(|| say!("doctor-watched"), Direction::word)
 }
 
 /// The one direction, or none when it is about both.

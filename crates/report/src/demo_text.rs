@@ -5,7 +5,7 @@ use wirespeed_tune::Outcome;
 use wirespeed_words::say;
 
 use crate::look::{Look, table};
-use crate::measured_text::{direction_word, or_unknown};
+use crate::measured_text::or_unknown;
 use crate::units;
 
 /// A published case of the same kind: state, and goodput in Mbit/s as its author measured it ("WireGuard throughput:
@@ -76,8 +76,8 @@ pub fn demo_table(story: &DemoStory, look: &Look) -> String {
     }
     let header = [
         say!("report-here"),
-        direction_word(Direction::Upload),
-        direction_word(Direction::Download),
+        Direction::Upload.word(),
+        Direction::Download.word(),
         say!("report-loaded-rtt"),
         say!("report-demo-published"),
         say!("report-demo-there"),

@@ -149,7 +149,7 @@ fn title(finding: &Finding, look: &Look) -> String {
         Some(direction) => say!(
             "report-place-direction",
             host = host,
-            direction = measured_text::direction_word(direction),
+            direction = direction.word(),
             sure = sure
         ),
         None => say!("report-place", host = host, sure = sure),

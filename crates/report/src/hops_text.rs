@@ -7,7 +7,7 @@ use wirespeed_words::say;
 
 use crate::doctor_text::{doctor_on, told};
 use crate::look::{Look, table};
-use crate::measured_text::{direction_word, figure, or_unknown};
+use crate::measured_text::{figure, or_unknown};
 use crate::record::HopsRecord;
 use crate::units;
 
@@ -104,7 +104,7 @@ fn rows(record: &HopsRecord, narrow: bool) -> Vec<Vec<String>> {
                 } else {
                     format!("{} → {}", hop.from, hop.to)
                 },
-                direction_word(rates.direction),
+                rates.direction.word(),
                 or_unknown(rates.bare, units::rate),
             ];
             match (&hop.interface, verdict.shares.get(index)) {
@@ -132,7 +132,7 @@ fn rows(record: &HopsRecord, narrow: bool) -> Vec<Vec<String>> {
             } else {
                 say!("report-hops-all-together")
             },
-            direction_word(whole.direction),
+            whole.direction.word(),
             or_unknown(yardstick, units::rate),
             or_unknown(whole.rate, units::rate),
         ];

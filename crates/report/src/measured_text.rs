@@ -2,7 +2,7 @@
 
 use wirespeed_doctor::End;
 use wirespeed_facts::{DeviceStatistics, Implementation, Known, Peer, Tunnel};
-use wirespeed_measure::{Comparison, Direction, Protocol, RttSummary, Sample, Via};
+use wirespeed_measure::{Comparison, Protocol, RttSummary, Sample, Via};
 use wirespeed_words::say;
 
 use crate::doctor_text::told;
@@ -18,14 +18,6 @@ pub(crate) const PROBES: usize = 20;
 const LABELS: usize = 12;
 /// Below this share of the road nobody would say that a tunnel carries something.
 const NOTHING: f64 = 0.005;
-
-/// `upload` or `download`.
-pub(crate) fn direction_word(direction: Direction) -> String {
-    match direction {
-        Direction::Upload => say!("direction-upload"),
-        Direction::Download => say!("direction-download"),
-    }
-}
 
 /// What is not known is a question mark.
 pub(crate) fn or_unknown<T>(value: Option<T>, say: impl FnOnce(T) -> String) -> String {
@@ -55,7 +47,7 @@ pub(crate) fn carried(comparisons: &[Comparison]) -> Option<String> {
         if ratio < NOTHING {
             return Some(say!(
                 "report-carried-nothing",
-                direction = direction_word(comparison.direction),
+                direction = comparison.direction.word(),
                 road = units::rate(bare)
             ));
         }
@@ -78,7 +70,7 @@ pub(crate) fn carried(comparisons: &[Comparison]) -> Option<String> {
 
 /// `upload`, or `upload, 10 streams`.
 fn load_words(comparison: &Comparison) -> String {
-    let direction = direction_word(comparison.direction);
+    let direction = comparison.direction.word();
     match comparison.streams {
         1 => direction,
         streams => say!("report-load", direction = direction, streams = streams),
@@ -109,7 +101,7 @@ pub(crate) fn road(comparisons: &[Comparison], look: &Look) -> String {
             let mut row = vec![
                 format!(
                     "{} {}",
-                    direction_word(comparison.direction),
+                    comparison.direction.word(),
                     protocol_word(comparison.protocol)
                 ),
                 comparison.streams.to_string(),
@@ -148,7 +140,7 @@ fn loaded(comparison: &Comparison, via: Via) -> Option<f64> {
 pub(crate) fn title(comparison: &Comparison) -> String {
     say!(
         "report-comparison",
-        direction = direction_word(comparison.direction),
+        direction = comparison.direction.word(),
         protocol = protocol_word(comparison.protocol),
         streams = comparison.streams
     )
@@ -293,7 +285,7 @@ pub(crate) fn probes(measurements: &Measurements, look: &Look) -> String {
             None if path.silent_loss => said.push(say!("report-size-silent")),
             None => {}
         }
-        let text = told(&direction_word(path.direction), &said.join(", "));
+        let text = told(&path.direction.word(), &said.join(", "));
         out.push_str(&look.labelled(&say!("report-label-path-mtu"), PROBES, &text));
     }
     for sweep in &measurements.tunnel_sweep {
@@ -303,13 +295,13 @@ pub(crate) fn probes(measurements: &Measurements, look: &Look) -> String {
                 .smallest_failed
                 .map_or_else(|| say!("report-size-all"), failed),
         ];
-        let text = told(&direction_word(sweep.direction), &said.join(", "));
+        let text = told(&sweep.direction.word(), &said.join(", "));
         out.push_str(&look.labelled(&say!("report-label-sizes"), PROBES, &text));
     }
     for trial in &measurements.congestion_trials {
         let text = say!(
             "report-trial",
-            direction = direction_word(trial.direction),
+            direction = trial.direction.word(),
             tried = &trial.tried,
             current = &trial.current,
             gain = units::signed(trial.gain.value, "share"),

@@ -124,7 +124,7 @@ fn change_row(change: &Change) -> Vec<String> {
     };
     let share = |ratio: Option<f64>| or_unknown(ratio, units::percent);
     vec![
-        measured_text::direction_word(change.direction),
+        change.direction.word(),
         change.streams.to_string(),
         share(change.then.ratio),
         share(change.now.ratio),

@@ -8,7 +8,7 @@ use wirespeed_words::say;
 
 use crate::doctor_text::told;
 use crate::look::{Look, columns, table};
-use crate::measured_text::{direction_word, or_unknown};
+use crate::measured_text::or_unknown;
 use crate::record::{PlanRecord, TuneRecord};
 use crate::units;
 
@@ -124,8 +124,8 @@ fn stages(stages: &[Stage], look: &Look) -> String {
         .collect();
     let header = [
         String::new(),
-        direction_word(Direction::Upload),
-        direction_word(Direction::Download),
+        Direction::Upload.word(),
+        Direction::Download.word(),
         say!("report-loaded-rtt"),
     ];
     table(look, 2, &header, &rows, 1)

@@ -5,7 +5,7 @@ use wirespeed_measure::{PassiveWatch, PeerWatched, RateSweep, SequenceProbe, Via
 use wirespeed_words::say;
 
 use crate::look::{Look, clean, table};
-use crate::measured_text::{PROBES, direction_word, or_unknown};
+use crate::measured_text::{PROBES, or_unknown};
 use crate::record::{DoctorRecord, Measurements};
 use crate::units;
 
@@ -155,10 +155,7 @@ pub(crate) fn sweep(sweep: &RateSweep, look: &Look) -> String {
         None => say!("report-sweep-none", by = &sweep.capped_by),
     };
     let mut out = String::from("\n");
-    out.push_str(&look.bold(&say!(
-        "report-sweep",
-        direction = direction_word(sweep.direction)
-    )));
+    out.push_str(&look.bold(&say!("report-sweep", direction = sweep.direction.word())));
     out.push('\n');
     out.push_str(&table(look, 2, &header, &rows, 0));
     out.push_str(&look.paragraph(2, &found));
@@ -175,7 +172,7 @@ pub(crate) fn datagrams(measurements: &Measurements, look: &Look) -> String {
     for probe in &measurements.segmentation {
         let mut text = say!(
             "report-segmentation",
-            direction = direction_word(probe.direction),
+            direction = probe.direction.word(),
             sent = probe.plain_sent,
             arrived = probe.plain_received,
             trains_sent = probe.trains_sent,
@@ -194,7 +191,7 @@ fn sequence(probe: &SequenceProbe) -> String {
     // Tenths of a percent matter here: one lost in a thousand halves a long path's TCP.
     let fine = |share: Option<f64>| or_unknown(share, |share| units::fixed(share * 100.0, 2, "%"));
     let (sent, rate) = (probe.sent, units::rate(probe.offered));
-    let (direction, payload) = (direction_word(probe.direction), probe.payload);
+    let (direction, payload) = (probe.direction.word(), probe.payload);
     let (lost, disordered) = (fine(probe.lost()), fine(probe.out_of_order()));
     match probe.via {
         Via::Bare => say!(

@@ -19,7 +19,7 @@ use crate::cards::{core_numbers, sum};
 use crate::cores::mask;
 use crate::finding::{Check, Found, Outcome, command, line, rates_lines, remedy_of};
 use crate::losses::{self, Losses, Period, on_the_way, sysctl};
-use crate::view::{DIRECTIONS, ENDS, moved, on, only, or_watched, word};
+use crate::view::{DIRECTIONS, ENDS, moved, on, only, or_watched};
 use crate::{Change, End, Evidence, EvidenceLine, Finding, Goal, Refusal, Remedy};
 
 pub(super) const CODE: &str = "backlog-overflow";
@@ -124,7 +124,7 @@ fn found_elsewhere(evidence: &Evidence, end: End) -> Option<Found> {
             line(
                 say!(
                     "backlog-overflow-line-elsewhere",
-                    direction = word(hit.direction)
+                    direction = hit.direction.word()
                 ),
                 machine_name(evidence, end),
                 hit.dropped,

@@ -9,7 +9,7 @@ use wirespeed_measure::{Direction, RttSummary, Sample, Via};
 use wirespeed_words::say;
 
 use crate::finding::{self, Cap, Check, Found, Outcome, line, milliseconds, rates_line};
-use crate::view::{DIRECTIONS, FEWEST_SAMPLES, median, sender, word};
+use crate::view::{DIRECTIONS, FEWEST_SAMPLES, median, sender};
 use crate::{End, Evidence, Goal, Refusal, Remedy, Severity, watched};
 
 pub(super) const CODE: &str = "bufferbloat";
@@ -53,7 +53,7 @@ fn run(evidence: &Evidence) -> Outcome {
     for direction in DIRECTIONS {
         let samples = evidence.samples(direction, Via::Tunnel);
         if !samples.is_empty() && !evidence.stalled(direction) && loaded(&samples).is_none() {
-            let too_few = say!("bufferbloat-unknown-replies", direction = word(direction));
+            let too_few = say!("bufferbloat-unknown-replies", direction = direction.word());
             outcome.not_known.push(too_few);
         }
         outcome
@@ -87,7 +87,7 @@ fn swollen(evidence: &Evidence, direction: Direction) -> Option<Found> {
                 say!(
                     "bufferbloat-line-connection",
                     remote = remote.to_string(),
-                    direction = word(direction)
+                    direction = direction.word()
                 ),
                 evidence.interface_at(end),
                 least,
@@ -227,7 +227,7 @@ fn over_samples(samples: &[&Sample], figure: fn(&RttSummary) -> Option<f64>) -> 
 
 fn found(evidence: &Evidence, bloat: &Bloat) -> Found {
     let direction = bloat.direction;
-    let way = word(direction);
+    let way = direction.word();
     let on_the_road = on_the_road(evidence, direction);
     let mut lines = vec![line(
         if bloat.soaked {

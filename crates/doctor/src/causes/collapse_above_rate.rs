@@ -13,7 +13,7 @@ use super::{
 use crate::finding::{self, Cap, Check, Found, Outcome, line, percent, rate, rates_line};
 use crate::probe::Probe;
 use crate::road;
-use crate::view::{DIRECTIONS, median, sender, word};
+use crate::view::{DIRECTIONS, median, sender};
 use crate::{Evidence, Goal, Refusal, Remedy, Severity};
 
 pub(super) const CODE: &str = "collapse-above-rate";
@@ -63,7 +63,7 @@ fn run(evidence: &Evidence) -> Outcome {
         if let Some(collapse) = collapse(evidence, direction) {
             outcome.found.push(found(evidence, &collapse));
         } else if undecided(evidence, direction) {
-            let open = say!("collapse-above-rate-unknown", direction = word(direction));
+            let open = say!("collapse-above-rate-unknown", direction = direction.word());
             outcome.not_known.push(open);
         }
     }
@@ -175,7 +175,7 @@ fn found(evidence: &Evidence, collapse: &Collapse<'_>) -> Found {
         capped,
     } = collapse;
     let end = sender(*direction);
-    let way = word(*direction);
+    let way = direction.word();
     let cap = capped.cap.unwrap_or(capped.goodput);
     let mut lines: Vec<_> = sweep
         .steps

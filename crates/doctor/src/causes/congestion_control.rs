@@ -14,7 +14,7 @@ use wirespeed_settings::{Setting, Value, shell_word};
 
 use crate::finding::{Check, Found, Outcome, command, line, percent, rates_line, remedy_of};
 use crate::probe::Probe;
-use crate::view::{DIRECTIONS, FEWEST_PAIRS, sender, word};
+use crate::view::{DIRECTIONS, FEWEST_PAIRS, sender};
 use crate::{Change, CongestionTrial, End, Evidence, Goal, Remedy, Severity, watched};
 
 pub(super) const CODE: &str = "congestion-control";
@@ -76,7 +76,7 @@ fn run(evidence: &Evidence) -> Outcome {
             Some(trial) if trial.samples.len() < 2 * FEWEST_PAIRS => {
                 outcome.not_known.push(say!(
                     "congestion-control-unknown-pairs",
-                    direction = word(direction),
+                    direction = direction.word(),
                     pairs = trial.samples.len() / 2,
                     needed = FEWEST_PAIRS
                 ));
@@ -85,7 +85,7 @@ fn run(evidence: &Evidence) -> Outcome {
             Some(_) => {}
             None => outcome.not_known.push(say!(
                 "congestion-control-unknown-tried",
-                direction = word(direction)
+                direction = direction.word()
             )),
         }
     }
@@ -106,7 +106,7 @@ fn sent_again(evidence: &Evidence, direction: Direction) -> Option<String> {
     (share >= LOSSY).then(|| {
         say!(
             "congestion-control-unknown-again",
-            direction = word(direction),
+            direction = direction.word(),
             percent = share * 100.0
         )
     })
@@ -216,7 +216,7 @@ fn found(evidence: &Evidence, trial: &CongestionTrial) -> Found {
                 "congestion-control-line-rates",
                 current = &trial.current,
                 tried = &trial.tried,
-                direction = word(direction)
+                direction = direction.word()
             ),
             evidence.interface_at(end),
             median_of(&trial.current),
@@ -233,7 +233,10 @@ fn found(evidence: &Evidence, trial: &CongestionTrial) -> Found {
     ];
     if let Some(share) = retransmitted_share(evidence, direction, &samples) {
         lines.push(line(
-            say!("congestion-control-line-again", direction = word(direction)),
+            say!(
+                "congestion-control-line-again",
+                direction = direction.word()
+            ),
             evidence.interface_at(end),
             (),
             share,

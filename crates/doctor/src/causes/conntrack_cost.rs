@@ -12,7 +12,7 @@ use super::cpu_saturated;
 use super::firewall_cost::{Passed, filter, passed};
 use crate::finding::{Check, Found, Outcome, command, line, percent, rates_line};
 use crate::readings::fullest_conntrack;
-use crate::view::{DIRECTIONS, ENDS, median, moved, only, word};
+use crate::view::{DIRECTIONS, ENDS, median, moved, only};
 use crate::{End, Evidence, Goal, Refusal, Remedy, Severity};
 
 pub(super) const CODE: &str = "conntrack-cost";
@@ -90,7 +90,7 @@ fn found(evidence: &Evidence, end: End, hits: &[(Direction, f64)]) -> Option<Fou
     )];
     for (direction, share) in hits {
         lines.push(line(
-            say!("conntrack-cost-line-share", direction = word(*direction)),
+            say!("conntrack-cost-line-share", direction = direction.word()),
             &place,
             (),
             *share,

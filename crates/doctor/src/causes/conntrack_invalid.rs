@@ -11,7 +11,7 @@ use wirespeed_words::say;
 
 use crate::finding::{Check, Found, Outcome, line, rates_line, remedy_of};
 use crate::versions::Kernel;
-use crate::view::{DIRECTIONS, ENDS, moved, only, word};
+use crate::view::{DIRECTIONS, ENDS, moved, only};
 use crate::{Change, End, Evidence, Goal, Remedy, Severity};
 
 pub(super) const CODE: &str = "conntrack-invalid";
@@ -161,7 +161,7 @@ fn found(evidence: &Evidence, end: End, hits: &[Hit]) -> Option<Found> {
         lines.push(line(
             say!(
                 "conntrack-invalid-line-invalid",
-                direction = word(hit.direction)
+                direction = hit.direction.word()
             ),
             place,
             hit.packets,
@@ -171,7 +171,7 @@ fn found(evidence: &Evidence, end: End, hits: &[Hit]) -> Option<Found> {
         lines.push(line(
             say!(
                 "conntrack-invalid-line-order",
-                direction = word(hit.direction)
+                direction = hit.direction.word()
             ),
             say!("conntrack-invalid-both-ends"),
             0,

@@ -4,7 +4,7 @@ use super::starves;
 use crate::cores::{self, Cores};
 use crate::device;
 use crate::finding::{Check, Found, Outcome, by_hand, line, percent, rates_lines};
-use crate::view::{DIRECTIONS, ENDS, median, moved, only, word};
+use crate::view::{DIRECTIONS, ENDS, median, moved, only};
 use crate::{End, Evidence, Remedy, Severity, watched};
 use wirespeed_facts::{CountersDelta, Implementation};
 use wirespeed_measure::{Direction, Via};
@@ -214,7 +214,7 @@ fn found(evidence: &Evidence, end: End, hits: &[(Direction, Cores)]) -> Option<F
     for (direction, cores) in hits {
         if let Some(mean) = cores::with_many_streams(evidence, end, *direction) {
             lines.push(line(
-                say!("cpu-saturated-line-many", direction = word(*direction)),
+                say!("cpu-saturated-line-many", direction = direction.word()),
                 evidence.name(end),
                 cores.mean,
                 mean,
@@ -227,7 +227,7 @@ fn found(evidence: &Evidence, end: End, hits: &[(Direction, Cores)]) -> Option<F
             say!(
                 "cpu-saturated-line-process",
                 process = process,
-                direction = word(*first)
+                direction = first.word()
             ),
             evidence.name(end),
             (),

@@ -15,7 +15,7 @@ use crate::cards::sum;
 use crate::cores;
 use crate::finding::{Check, Found, Outcome, by_hand, command, line, percent, rates_lines};
 use crate::losses::{self, Period};
-use crate::view::{ENDS, on, only, or_watched, word};
+use crate::view::{ENDS, on, only, or_watched};
 use crate::{End, Evidence, EvidenceLine, Finding, Goal, Remedy, Severity};
 
 pub(super) const CODE: &str = "cpu-throttled";
@@ -93,7 +93,7 @@ const MOST_PERIODS: f64 = 0.5;
 
 /// What the lines of evidence are called that tell of time taken by the hypervisor …
 fn steal(direction: Direction) -> String {
-    say!("cpu-throttled-line-steal", direction = word(direction))
+    say!("cpu-throttled-line-steal", direction = direction.word())
 }
 
 /// … and by the group's allowance.
@@ -366,7 +366,7 @@ fn hot(evidence: &Evidence, end: End) -> Option<Found> {
         .iter()
         .map(|(direction, events, _)| {
             line(
-                say!("cpu-throttled-line-heat", direction = word(*direction)),
+                say!("cpu-throttled-line-heat", direction = direction.word()),
                 evidence.name(end),
                 (),
                 *events,

@@ -12,7 +12,7 @@ use wirespeed_words::say;
 
 use super::{cpu_saturated, names_host, one_core_bound, starves};
 use crate::finding::{Check, Found, Outcome, command, line, percent, rates_line};
-use crate::view::{DIRECTIONS, ENDS, median, moved, only, word};
+use crate::view::{DIRECTIONS, ENDS, median, moved, only};
 use crate::{End, Evidence, Finding, Goal, Refusal, Remedy, Severity};
 
 pub(super) const CODE: &str = "firewall-cost";
@@ -255,7 +255,7 @@ fn found(evidence: &Evidence, end: End, hits: &[Hit]) -> Option<Found> {
     }
     for hit in hits {
         lines.push(line(
-            say!("firewall-cost-line-share", direction = word(hit.direction)),
+            say!("firewall-cost-line-share", direction = hit.direction.word()),
             &place,
             (),
             hit.share,

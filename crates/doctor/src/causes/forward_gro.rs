@@ -11,7 +11,7 @@ use wirespeed_words::say;
 use super::cpu_saturated;
 use super::old_kernel::is_on;
 use crate::finding::{Check, Found, Outcome, line, rates_line, remedy_of};
-use crate::view::{DIRECTIONS, ENDS, moved, only, sender, word};
+use crate::view::{DIRECTIONS, ENDS, moved, only, sender};
 use crate::{Change, End, Evidence, Goal, Refusal, Severity};
 
 pub(super) const CODE: &str = "forward-gro";
@@ -115,7 +115,7 @@ fn found(
     let directions: Vec<Direction> = hits.iter().map(|(direction, _)| *direction).collect();
     let mut lines = vec![
         line(
-            say!("forward-gro-line-forwarded", direction = word(*direction)),
+            say!("forward-gro-line-forwarded", direction = direction.word()),
             place,
             0,
             *packets,

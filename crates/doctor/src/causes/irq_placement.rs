@@ -17,7 +17,7 @@ use crate::cards::{self, Card, core_numbers, list, sum};
 use crate::cores;
 use crate::finding::{Check, Found, Outcome, line, percent, rates_line, remedy_of};
 use crate::losses::{self, Period};
-use crate::view::{ENDS, median, moved, on, or_watched, word};
+use crate::view::{ENDS, median, moved, on, or_watched};
 use crate::{Change, End, Evidence, EvidenceLine, Finding, Goal, Refusal, Remedy, Severity};
 
 pub(super) const CODE: &str = "irq-placement";
@@ -233,7 +233,7 @@ fn wandering(evidence: &Evidence, end: End, card: &Card<'_>) -> Option<Found> {
         let mut lines = vec![line(
             say!(
                 "irq-placement-line-rates",
-                direction = word(direction),
+                direction = direction.word(),
                 slow = slow_core,
                 slower = slow.len(),
                 fast = fast_core,

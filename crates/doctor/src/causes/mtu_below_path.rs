@@ -6,7 +6,7 @@
 
 use crate::finding::{Check, Found, Outcome, line, percent, rates_line};
 use crate::mtu;
-use crate::view::{DIRECTIONS, ENDS, only, receiver, sender, word};
+use crate::view::{DIRECTIONS, ENDS, only, receiver, sender};
 use crate::{End, Evidence, Remedy, Severity};
 use wirespeed_measure::{Direction, PathMtu};
 use wirespeed_words::say;
@@ -88,7 +88,7 @@ fn found(evidence: &Evidence, wasteful: &[(Direction, u32, u32)]) -> Option<Foun
             say!(
                 "mtu-below-path-line-mtu",
                 room = ROOM,
-                direction = word(*direction)
+                direction = direction.word()
             ),
             evidence.interface_at(sender(*direction)),
             *now,
@@ -99,7 +99,7 @@ fn found(evidence: &Evidence, wasteful: &[(Direction, u32, u32)]) -> Option<Foun
     }
     for (direction, end, busy) in &limited {
         lines.push(line(
-            say!("mtu-below-path-line-busiest", direction = word(*direction)),
+            say!("mtu-below-path-line-busiest", direction = direction.word()),
             evidence.name(*end),
             (),
             *busy,

@@ -8,7 +8,7 @@ use wirespeed_words::say;
 
 use crate::finding::{Check, Found, Outcome};
 use crate::mtu::{self, Excess, IPV6_MINIMUM};
-use crate::view::{DIRECTIONS, only, sender, word};
+use crate::view::{DIRECTIONS, only, sender};
 use crate::{Evidence, Remedy, Severity};
 
 pub(super) const CODE: &str = "mtu-exceeds-path";
@@ -50,7 +50,7 @@ pub(super) fn unknown(evidence: &Evidence) -> Vec<String> {
             if evidence.tunnel(end).is_none() {
                 Some(say!(
                     "mtu-exceeds-path-unknown-sender",
-                    direction = word(direction),
+                    direction = direction.word(),
                     host = evidence.name(end)
                 ))
             } else if mtu::probe(evidence, direction).is_none()
@@ -58,7 +58,7 @@ pub(super) fn unknown(evidence: &Evidence) -> Vec<String> {
             {
                 Some(say!(
                     "mtu-exceeds-path-unknown-path",
-                    direction = word(direction)
+                    direction = direction.word()
                 ))
             } else {
                 None

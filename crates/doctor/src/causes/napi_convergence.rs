@@ -16,7 +16,7 @@ use super::{names_host, napi_threaded_stall, one_core_bound, starves};
 use crate::cores::{self, Cores};
 use crate::finding::{Check, Found, Outcome, line, percent, rates_line, remedy_of};
 use crate::versions::{Has, Kernel};
-use crate::view::{DIRECTIONS, ENDS, moved, only, word};
+use crate::view::{DIRECTIONS, ENDS, moved, only};
 use crate::{Change, End, Evidence, Finding, Goal, Refusal, Remedy};
 
 pub(super) const CODE: &str = "napi-convergence";
@@ -117,7 +117,7 @@ fn found(evidence: &Evidence, end: End, hits: &[Hit]) -> Option<Found> {
         lines.push(line(
             say!(
                 "napi-convergence-line-peers",
-                direction = word(hit.direction)
+                direction = hit.direction.word()
             ),
             &place,
             (),

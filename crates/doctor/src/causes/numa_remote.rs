@@ -12,7 +12,7 @@ use super::{cpu_saturated, names_host, one_core_bound, same_direction};
 use crate::cards::{self, Card, core_numbers, list, sum};
 use crate::finding::{Check, Found, Outcome, line, percent, rates_lines};
 use crate::losses::{self, Period};
-use crate::view::{ENDS, on, only, receiver, word};
+use crate::view::{ENDS, on, only, receiver};
 use crate::{End, Evidence, Finding, Refusal, Severity};
 
 pub(super) const CODE: &str = "numa-remote";
@@ -107,7 +107,7 @@ fn found(evidence: &Evidence, end: End, card: &Card<'_>) -> Option<Found> {
     )];
     for (direction, placed) in &hits {
         lines.push(line(
-            say!("numa-remote-line-interrupts", direction = word(*direction)),
+            say!("numa-remote-line-interrupts", direction = direction.word()),
             &place,
             placed.all,
             placed.remote,

@@ -13,7 +13,7 @@ use wirespeed_words::say;
 use crate::finding::{Check, Found, Outcome, line, percent, rates_line, remedy_of};
 use crate::probe::Probe;
 use crate::versions::{Concerns, Has, driver_faults, kernel_faults};
-use crate::view::{DIRECTIONS, on, receiver, sender, way, word};
+use crate::view::{DIRECTIONS, on, receiver, sender, way};
 use crate::{Change, End, Evidence, EvidenceLine, FarKind, Goal, Remedy, Severity};
 
 pub(super) const CODE: &str = "offload-broken";
@@ -46,7 +46,7 @@ fn run(evidence: &Evidence) -> Outcome {
         } else if suspected(evidence, direction) && probe(evidence, direction).is_none() {
             outcome.not_known.push(say!(
                 "offload-broken-unknown-trains",
-                direction = word(direction),
+                direction = direction.word(),
                 host = evidence.name(sender(direction))
             ));
         } else if by_kernel(evidence, sender(direction))
@@ -55,7 +55,7 @@ fn run(evidence: &Evidence) -> Outcome {
         {
             outcome.not_known.push(say!(
                 "offload-broken-unknown-kernel",
-                direction = word(direction)
+                direction = direction.word()
             ));
         }
     }
@@ -186,19 +186,19 @@ fn found(evidence: &Evidence, probe: &SegmentationProbe) -> Found {
     };
     let mut lines = vec![
         counted(
-            say!("offload-broken-line-plain", direction = word(direction)),
+            say!("offload-broken-line-plain", direction = direction.word()),
             probe.plain_sent,
             probe.plain_received,
         ),
         counted(
-            say!("offload-broken-line-trains", direction = word(direction)),
+            say!("offload-broken-line-trains", direction = direction.word()),
             probe.trains_sent,
             probe.trains_received,
         ),
     ];
     if probe.trains_mangled > 0 {
         lines.push(counted(
-            say!("offload-broken-line-mangled", direction = word(direction)),
+            say!("offload-broken-line-mangled", direction = direction.word()),
             probe.trains_sent,
             probe.trains_mangled,
         ));

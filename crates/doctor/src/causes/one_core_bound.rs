@@ -14,7 +14,7 @@ use crate::cards::{self, core_numbers};
 use crate::cores::{self, Cores};
 use crate::device;
 use crate::finding::{Check, Found, Outcome, by_hand, command, line, percent, rates_lines};
-use crate::view::{DIRECTIONS, ENDS, only, receiver, word};
+use crate::view::{DIRECTIONS, ENDS, only, receiver};
 use crate::{End, Evidence, Goal, Remedy};
 
 pub(super) const CODE: &str = "one-core-bound";
@@ -141,7 +141,7 @@ fn found(evidence: &Evidence, end: End, hits: &[(Direction, Cores)]) -> Option<F
             say!(
                 "one-core-bound-line-process",
                 process = process,
-                direction = word(*first)
+                direction = first.word()
             ),
             evidence.name(end),
             (),

@@ -11,7 +11,7 @@ use super::congestion_control;
 use crate::finding::{Check, Found, Outcome, line, rates_line};
 use crate::probe::{Datagrams, Probe};
 use crate::road::{self, Unloaded};
-use crate::view::{DIRECTIONS, median, receiver, sender, way, word};
+use crate::view::{DIRECTIONS, median, receiver, sender, way};
 use crate::{Evidence, FarKind, Refusal, Severity};
 
 pub(super) const CODE: &str = "path-loss";
@@ -49,7 +49,7 @@ fn run(evidence: &Evidence) -> Outcome {
     }
     for direction in DIRECTIONS {
         let Some(unloaded) = road::unloaded(evidence, direction) else {
-            let none = say!("path-loss-not-counted", direction = word(direction));
+            let none = say!("path-loss-not-counted", direction = direction.word());
             outcome.not_known.push(none);
             continue;
         };
@@ -105,14 +105,14 @@ fn found(evidence: &Evidence, direction: Direction, unloaded: &Unloaded) -> Foun
     let softened = congestion_control::proved(evidence, direction);
     let mut lines = vec![
         line(
-            say!("path-loss-line-datagrams", direction = word(direction)),
+            say!("path-loss-line-datagrams", direction = direction.word()),
             way(from, to),
             unloaded.sent,
             unloaded.sent.saturating_sub(unloaded.lost),
             "packets",
         ),
         line(
-            say!("path-loss-line-share", direction = word(direction)),
+            say!("path-loss-line-share", direction = direction.word()),
             way(from, to),
             unloaded.losses_at_least(),
             unloaded.lost_share(),

@@ -11,7 +11,7 @@ use wirespeed_words::say;
 use crate::finding::{Check, Found, Outcome, line, percent, rate, rates_line};
 use crate::probe::{Datagrams, Probe};
 use crate::road;
-use crate::view::{DIRECTIONS, median, receiver, sender, way, word};
+use crate::view::{DIRECTIONS, median, receiver, sender, way};
 use crate::{Evidence, FarKind, Refusal, Severity};
 
 pub(super) const CODE: &str = "path-reorder";
@@ -69,7 +69,7 @@ fn run(evidence: &Evidence) -> Outcome {
     for direction in DIRECTIONS {
         let mut orders = orders(evidence, direction).peekable();
         if orders.peek().is_none() {
-            let none = say!("path-reorder-not-counted", direction = word(direction));
+            let none = say!("path-reorder-not-counted", direction = direction.word());
             outcome.not_known.push(none);
         }
         let worst = orders
@@ -131,7 +131,7 @@ fn found(evidence: &Evidence, direction: Direction, order: &Order) -> Found {
             say!(
                 "path-reorder-line-datagrams",
                 rate = rate(order.rate),
-                direction = word(direction)
+                direction = direction.word()
             ),
             &place,
             order.received,
@@ -139,7 +139,7 @@ fn found(evidence: &Evidence, direction: Direction, order: &Order) -> Found {
             "packets",
         ),
         line(
-            say!("path-reorder-line-extent", direction = word(direction)),
+            say!("path-reorder-line-extent", direction = direction.word()),
             &place,
             TOLERATED_EXTENT,
             order.extent,
@@ -149,7 +149,7 @@ fn found(evidence: &Evidence, direction: Direction, order: &Order) -> Found {
     let tunnel = evidence.samples(direction, Via::Tunnel);
     if let Some(segments) = median(tunnel.iter().filter_map(|sample| reordering(sample))) {
         lines.push(line(
-            say!("path-reorder-line-met", direction = word(direction)),
+            say!("path-reorder-line-met", direction = direction.word()),
             from,
             TOLERATED_EXTENT,
             segments,
@@ -171,7 +171,7 @@ fn found(evidence: &Evidence, direction: Direction, order: &Order) -> Found {
         .fold(0_u64, u64::saturating_add);
     if again > 0 {
         lines.push(line(
-            say!("path-reorder-line-again", direction = word(direction)),
+            say!("path-reorder-line-again", direction = direction.word()),
             from,
             again,
             needless,

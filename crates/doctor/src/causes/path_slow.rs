@@ -6,7 +6,7 @@ use wirespeed_measure::Direction;
 use wirespeed_words::say;
 
 use crate::finding::{Check, Found, Outcome, line, percent, rate, rates_line};
-use crate::view::{DIRECTIONS, sender, word};
+use crate::view::{DIRECTIONS, sender};
 use crate::{Evidence, Refusal, Severity};
 
 pub(super) const CODE: &str = "path-slow";
@@ -32,7 +32,7 @@ fn run(evidence: &Evidence) -> Outcome {
             }
             _ => outcome
                 .not_known
-                .push(say!("path-slow-unknown-bare", direction = word(direction))),
+                .push(say!("path-slow-unknown-bare", direction = direction.word())),
         }
     }
     outcome
@@ -46,7 +46,7 @@ fn found(evidence: &Evidence, direction: Direction, expected: f64) -> Option<Fou
         return None;
     }
     let mut lines = vec![line(
-        say!("path-slow-line-bare", direction = word(direction)),
+        say!("path-slow-line-bare", direction = direction.word()),
         evidence.name(sender(direction)),
         expected,
         bare,

@@ -11,7 +11,7 @@ use wirespeed_words::say;
 
 use crate::device;
 use crate::finding::{Check, Found, Outcome, command, line, rates_line};
-use crate::view::{DIRECTIONS, ENDS, moved, only, word};
+use crate::view::{DIRECTIONS, ENDS, moved, only};
 use crate::{Change, End, Evidence, Goal, Refusal, Remedy, Severity, losses, watched};
 
 pub(super) const CODE: &str = "socket-overflow";
@@ -189,7 +189,7 @@ fn found(
         .iter()
         .map(|(direction, drops)| {
             line(
-                say!("socket-overflow-line-drops", direction = word(*direction)),
+                say!("socket-overflow-line-drops", direction = direction.word()),
                 evidence.interface_at(end),
                 drops.received,
                 drops.dropped,
@@ -208,7 +208,7 @@ fn found(
         let errors = evidence.counted(*direction, end, "Udp.RcvbufErrors");
         if errors > 0 {
             lines.push(line(
-                say!("socket-overflow-line-errors", direction = word(*direction)),
+                say!("socket-overflow-line-errors", direction = direction.word()),
                 evidence.name(end),
                 0,
                 errors,

@@ -15,7 +15,7 @@ use crate::cards::sum;
 use crate::cores;
 use crate::finding::{Check, Found, Outcome, command, line, rates_lines, remedy_of};
 use crate::losses::{self, Losses, Period, sysctl};
-use crate::view::{ENDS, only, word};
+use crate::view::{ENDS, only};
 use crate::{Change, End, Evidence, Finding, Goal, Refusal, Remedy, Severity};
 
 pub(super) const CODE: &str = "softirq-budget";
@@ -129,7 +129,7 @@ fn found(evidence: &Evidence, end: End) -> Option<Found> {
     let facts = evidence.facts(end)?;
     let mut lines = Vec::new();
     for hit in &hits {
-        let when = word(hit.direction);
+        let when = hit.direction.word();
         lines.push(line(
             say!("softirq-budget-line-rounds", direction = &when),
             evidence.name(end),

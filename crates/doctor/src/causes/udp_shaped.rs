@@ -15,7 +15,7 @@ use crate::cores;
 use crate::finding::{Check, Found, Outcome, by_hand, command, line, percent, rate, rates_line};
 use crate::probe::{Datagrams, Probe};
 use crate::road::{self, OuterLoss};
-use crate::view::{DIRECTIONS, ENDS, moved, receiver, sender, way, word};
+use crate::view::{DIRECTIONS, ENDS, moved, receiver, sender, way};
 use crate::{End, Evidence, Goal, Refusal, Remedy, Severity};
 
 pub(super) const CODE: &str = "udp-shaped";
@@ -83,7 +83,7 @@ fn run(evidence: &Evidence) -> Outcome {
         } else if suspected(evidence, direction) && at_rate(evidence, direction).is_none() {
             outcome
                 .not_known
-                .push(say!("udp-shaped-unknown", direction = word(direction)));
+                .push(say!("udp-shaped-unknown", direction = direction.word()));
         }
     }
     outcome
@@ -214,7 +214,7 @@ fn found(evidence: &Evidence, direction: Direction, shaped: Shaped<'_>) -> Found
         say!(
             "udp-shaped-line-udp",
             port = probe.port.to_string(),
-            direction = word(direction)
+            direction = direction.word()
         ),
         way(from, to),
         probe.offered,

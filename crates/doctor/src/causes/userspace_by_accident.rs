@@ -11,7 +11,7 @@ use super::{cpu_saturated, names_host, one_core_bound, socket_overflow};
 use crate::cores;
 use crate::device::PROGRAM;
 use crate::finding::{Check, Found, Outcome, command, line, rates_line};
-use crate::view::{DIRECTIONS, ENDS, only, word};
+use crate::view::{DIRECTIONS, ENDS, only};
 use crate::{End, Evidence, Finding, Goal, Remedy, Severity};
 
 pub(super) const CODE: &str = "userspace-by-accident";
@@ -132,7 +132,7 @@ fn found(
                 say!(
                     "userspace-by-accident-line-process",
                     process = process,
-                    direction = word(*direction)
+                    direction = direction.word()
                 ),
                 evidence.name(end),
                 (),
@@ -157,7 +157,7 @@ fn found(
             "userspace-by-accident-because",
             program = name,
             place = place,
-            direction = word(first),
+            direction = first.word(),
             state = state
         ),
         remedies: vec![remedy(evidence, end, &tunnel.name, kernel)],

@@ -14,7 +14,7 @@ use crate::finding::{
     Check, Found, Outcome, line, milliseconds, percent, rate, rates_line, remedy_of,
 };
 use crate::probe::Probe;
-use crate::view::{DIRECTIONS, FEWEST_SAMPLES, median, receiver, sender, word};
+use crate::view::{DIRECTIONS, FEWEST_SAMPLES, median, receiver, sender};
 use crate::{Change, End, Evidence, Goal, Remedy, Severity, watched};
 
 pub(super) const CODE: &str = "window-limited";
@@ -91,7 +91,7 @@ fn run(evidence: &Evidence) -> Outcome {
         if !samples.is_empty() && samples.iter().all(|sample| sample.windows.is_none()) {
             outcome
                 .not_known
-                .push(say!("window-limited-unknown", direction = word(direction)));
+                .push(say!("window-limited-unknown", direction = direction.word()));
         }
         outcome.found.extend(
             limited(evidence, direction).map(|limited| found(evidence, direction, limited)),
@@ -250,7 +250,7 @@ fn found(evidence: &Evidence, direction: Direction, limited: Limited) -> Found {
             say!(
                 "window-limited-line-waited",
                 window = window,
-                direction = word(direction)
+                direction = direction.word()
             ),
             from,
             (),
@@ -261,7 +261,7 @@ fn found(evidence: &Evidence, direction: Direction, limited: Limited) -> Found {
             say!(
                 "window-limited-line-under-way",
                 rtt = milliseconds(limited.rtt),
-                direction = word(direction)
+                direction = direction.word()
             ),
             from,
             (),
@@ -269,7 +269,7 @@ fn found(evidence: &Evidence, direction: Direction, limited: Limited) -> Found {
             "bytes",
         ),
         line(
-            say!("window-limited-line-rates", direction = word(direction)),
+            say!("window-limited-line-rates", direction = direction.word()),
             from,
             limited.one,
             limited.several,

@@ -7,7 +7,6 @@ use wirespeed_words::say;
 use super::svg::{Drawn, Entry, Figure, Marks, Quantity, Scale, WIDTH, fit, level, px};
 use super::table::{Cell, table};
 use crate::look::clean;
-use crate::measured_text::direction_word;
 use crate::units;
 
 /// One direction of one hop or of the whole.
@@ -27,7 +26,7 @@ pub(super) fn figure(report: &HopReport) -> Figure {
                     "html-hop-name",
                     from = &hop.from,
                     to = &hop.to,
-                    direction = direction_word(rates.direction)
+                    direction = rates.direction.word()
                 ),
                 road: rates.bare,
                 tunnel: rates.tunnel,
@@ -36,10 +35,7 @@ pub(super) fn figure(report: &HopReport) -> Figure {
     }
     for whole in &report.measured.whole {
         bars.push(Bar {
-            name: say!(
-                "html-hop-whole",
-                direction = direction_word(whole.direction)
-            ),
+            name: say!("html-hop-whole", direction = whole.direction.word()),
             road: None,
             tunnel: whole.rate,
         });
@@ -123,7 +119,7 @@ pub(super) fn rows(report: &HopReport) -> Markup {
         for (index, rates) in hop.rates.iter().enumerate() {
             let mut row = vec![
                 Cell::text(format!("{} → {}", clean(&hop.from), clean(&hop.to))),
-                Cell::text(direction_word(rates.direction)),
+                Cell::text(rates.direction.word()),
                 rate(rates.bare),
                 rate(rates.tunnel),
             ];
@@ -134,7 +130,7 @@ pub(super) fn rows(report: &HopReport) -> Markup {
     for (index, whole) in report.measured.whole.iter().enumerate() {
         let mut row = vec![
             Cell::text(say!("html-hop-all")),
-            Cell::text(direction_word(whole.direction)),
+            Cell::text(whole.direction.word()),
             rate(None),
             rate(whole.rate),
         ];

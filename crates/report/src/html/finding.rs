@@ -8,7 +8,6 @@ use wirespeed_words::say;
 
 use super::table::{Cell, table};
 use crate::look::clean;
-use crate::measured_text::direction_word;
 use crate::units;
 
 /// What the commands of a report begin with and end in.
@@ -114,7 +113,7 @@ fn place(finding: &Finding) -> String {
         Some(direction) => say!(
             "html-place-direction",
             host = host,
-            direction = direction_word(direction)
+            direction = direction.word()
         ),
         None => say!("html-place", host = host),
     }

@@ -200,7 +200,7 @@ pub(super) fn round_trips(
                 .filter(|one| one.load.via == via && one.load.direction == direction);
             let all: Vec<&RttSummary> =
                 of_these.filter_map(|one| one.loaded_rtt.as_ref()).collect();
-            let word = measured_text::direction_word(direction);
+            let word = direction.word();
             let name = match via {
                 Via::Bare => say!("html-rtt-soak-road", direction = word),
                 Via::Tunnel => say!("html-rtt-soak-tunnel", direction = word),
@@ -322,7 +322,7 @@ pub(super) fn trials(trials: &[CongestionTrial]) -> Figure {
                     "html-trial-name",
                     tried = &trial.tried,
                     current = &trial.current,
-                    direction = measured_text::direction_word(trial.direction)
+                    direction = trial.direction.word()
                 ),
                 class: if low > 0.0 { "kept" } else { "back" },
                 low,
@@ -372,10 +372,7 @@ fn gain_figure(title: String, found: &[Row], quantity: Quantity, legend: Vec<Ent
 
 /// The rates that were tried: what arrived of each cap, and how long packets waited.
 pub(super) fn sweep(sweep: &RateSweep) -> Figure {
-    let title = say!(
-        "html-sweep-title",
-        direction = measured_text::direction_word(sweep.direction)
-    );
+    let title = say!("html-sweep-title", direction = sweep.direction.word());
     if sweep.steps.is_empty() {
         return no_sweep();
     }

@@ -9,7 +9,7 @@ use wirespeed_words::say;
 
 use super::table::{Cell, table};
 use crate::look::clean;
-use crate::measured_text::{direction_word, title};
+use crate::measured_text::title;
 use crate::record::{MachineRecord, Measurements, failures};
 use crate::units;
 
@@ -140,7 +140,7 @@ pub(super) fn probes(measured: &Measurements) -> Markup {
             None if one.silent_loss => text.push_str(&say!("html-probe-silent")),
             None => {}
         }
-        let name = say!("html-probe-path", direction = direction_word(one.direction));
+        let name = say!("html-probe-path", direction = one.direction.word());
         rows.push([name, text]);
     }
     for one in &measured.tunnel_sweep {
@@ -154,10 +154,7 @@ pub(super) fn probes(measured: &Measurements) -> Markup {
                 size = units::bytes(f64::from(size))
             ));
         }
-        let name = say!(
-            "html-probe-inside",
-            direction = direction_word(one.direction)
-        );
+        let name = say!("html-probe-inside", direction = one.direction.word());
         rows.push([name, text]);
     }
     for one in &measured.sequences {
@@ -171,7 +168,7 @@ pub(super) fn probes(measured: &Measurements) -> Markup {
         };
         let name = say!(
             "html-probe-datagrams",
-            direction = direction_word(one.direction),
+            direction = one.direction.word(),
             side = side
         );
         let text = say!(

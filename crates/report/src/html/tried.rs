@@ -10,7 +10,6 @@ use super::finding::title_of;
 use super::table::{Cell, table};
 use super::timeline::Loads;
 use crate::look::clean;
-use crate::measured_text::direction_word;
 use crate::units;
 
 /// One remedy after the other.
@@ -124,7 +123,7 @@ pub(super) fn loads(one: &Experiment) -> Vec<Loads<'_>> {
                 .filter(|sample| sample.load.direction == direction)
                 .collect();
             (!samples.is_empty()).then(|| Loads {
-                title: format!("{}, {}", one.code, direction_word(direction)),
+                title: format!("{}, {}", one.code, direction.word()),
                 sides: [say!("html-without"), say!("html-with")],
                 taken: samples
                     .into_iter()
