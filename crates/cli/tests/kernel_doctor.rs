@@ -8,7 +8,7 @@
 use std::fs;
 use std::process::Command;
 
-use machine::{Beside, Lab, Sysctl, doctor, ip, run, skip, skipped, tc, turn};
+use machine::{Beside, Lab, Sysctl, doctor, ip, is_there, skip, skipped, tc, turn};
 use star::{HUB, Star, peer};
 
 #[path = "kernel_doctor/machine.rs"]
@@ -222,7 +222,7 @@ fn numa_and_irqbalance() {
         return;
     }
     let _turn = turn();
-    if run(Command::new("sh").args(["-c", "command -v irqbalance || true"])).is_empty() {
+    if !is_there("irqbalance") {
         return skip(
             case,
             "irqbalance is not installed on the machine that built this one",

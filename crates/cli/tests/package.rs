@@ -6,29 +6,15 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+#[path = "support/skips.rs"]
+mod skips;
+
+use skips::{is_there, skip};
+
 const PROGRAM: &str = env!("CARGO_BIN_EXE_wirespeed");
 
 fn project() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
-}
-
-fn skip(test: &str, reason: &str) {
-    let line = format!("SKIPPED {test}: {reason}");
-    eprintln!("{line}");
-    if let Some(path) = std::env::var_os("WIRESPEED_SKIPS") {
-        use std::io::Write;
-        let file = fs::OpenOptions::new().append(true).create(true).open(path);
-        if let Ok(mut file) = file {
-            // A summary that can't be written must not fail a test that was skipped.
-            let _ = writeln!(file, "{line}");
-        }
-    }
-}
-
-fn is_there(program: &str) -> bool {
-    std::env::var_os("PATH").is_some_and(|paths| {
-        std::env::split_paths(&paths).any(|folder| folder.join(program).is_file())
-    })
 }
 
 /// `scripts/deb --control`; wirespeed stands for wirespeed-device, which is not this crate's to build.

@@ -5,6 +5,11 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+#[path = "support/skips.rs"]
+mod skips;
+
+use skips::{is_there, skip};
+
 const PROGRAM: &str = env!("CARGO_BIN_EXE_wirespeed");
 
 fn made() -> tempfile::TempDir {
@@ -39,25 +44,6 @@ fn files(folder: &Path) -> Vec<PathBuf> {
 fn names(folder: &Path) -> BTreeSet<String> {
     let name = |path: &PathBuf| Some(path.file_name()?.to_str()?.to_owned());
     files(folder).iter().filter_map(name).collect()
-}
-
-fn is_there(program: &str) -> bool {
-    std::env::var_os("PATH").is_some_and(|paths| {
-        std::env::split_paths(&paths).any(|folder| folder.join(program).is_file())
-    })
-}
-
-fn skip(test: &str, reason: &str) {
-    let line = format!("SKIPPED {test}: {reason}");
-    eprintln!("{line}");
-    if let Some(path) = std::env::var_os("WIRESPEED_SKIPS") {
-        use std::io::Write;
-        let file = fs::OpenOptions::new().append(true).create(true).open(path);
-        if let Ok(mut file) = file {
-            // A summary that can't be written must not fail a test that was skipped.
-            let _ = writeln!(file, "{line}");
-        }
-    }
 }
 
 #[test]

@@ -7,6 +7,11 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
+#[path = "support/skips.rs"]
+mod skips;
+
+use skips::{is_there, skip};
+
 const PROGRAM: &str = env!("CARGO_BIN_EXE_wirespeed");
 
 fn run(arguments: &[&str]) -> Output {
@@ -48,22 +53,6 @@ fn assert_one_sentence(output: &Output) {
         assert!(!complaint.contains(machine_speak), "{complaint}");
     }
     assert!(output.stdout.is_empty(), "{}", text(&output.stdout));
-}
-
-fn skip(test: &str, reason: &str) {
-    let line = format!("SKIPPED {test}: {reason}");
-    eprintln!("{line}");
-    if let Some(path) = std::env::var_os("WIRESPEED_SKIPS") {
-        use std::io::Write;
-        let file = std::fs::OpenOptions::new()
-            .append(true)
-            .create(true)
-            .open(path);
-        if let Ok(mut file) = file {
-            // A summary that can't be written must not fail a test that was skipped.
-            let _ = writeln!(file, "{line}");
-        }
-    }
 }
 
 fn is_root() -> bool {
@@ -398,10 +387,7 @@ fn an_agent_whose_client_goes_away_ends() {
 #[test]
 fn an_interrupted_measurement_ends_within_a_second_and_leaves_no_child() {
     let test = "an_interrupted_measurement_ends_within_a_second_and_leaves_no_child";
-    if !is_root()
-        || !Path::new("/usr/bin/wireguard-go").exists()
-        || !Path::new("/usr/bin/iperf3").exists()
-    {
+    if !is_root() || !is_there("wireguard-go") || !is_there("iperf3") {
         return skip(test, "it needs root, wireguard-go and iperf3");
     }
     let lab = TestLab::up("healthy");

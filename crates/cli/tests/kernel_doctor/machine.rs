@@ -1,13 +1,16 @@
 //! Labs and doctors inside the emulated machine, and what is done to the machine itself.
 
 use std::collections::BTreeSet;
-use std::fs::File;
-use std::io::Write as _;
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
+
+#[path = "../support/skips.rs"]
+mod skips;
+
+pub(crate) use skips::is_there;
 
 /// Set by the emulated machine's first process; whole machines are changed here, so nowhere else.
 const EMULATED: &str = "WIRESPEED_EMULATED";
@@ -25,13 +28,7 @@ pub(crate) fn skipped(case: &str) -> bool {
 }
 
 pub(crate) fn skip(case: &str, reason: &str) {
-    let line = format!("SKIPPED doctor on the kernel's WireGuard, {case}: {reason}\n");
-    eprint!("{line}");
-    if let Some(path) = std::env::var_os("WIRESPEED_SKIPS")
-        && let Ok(mut file) = File::options().append(true).create(true).open(path)
-    {
-        let _ = file.write_all(line.as_bytes());
-    }
+    skips::skip(&format!("doctor on the kernel's WireGuard, {case}"), reason);
 }
 
 /// One load at a time.

@@ -6,6 +6,12 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use serde_json::Value;
 
+#[path = "skips.rs"]
+mod skips;
+
+use skips::is_there;
+pub(crate) use skips::skip;
+
 /// A lab that goes down with the test.
 pub(crate) struct Lab {
     pub(crate) id: String,
@@ -102,21 +108,6 @@ pub(crate) fn missing() -> Option<String> {
     }
     ["ip", "nft", "tc", "ethtool", "iperf3", "wireguard-go", "wg"]
         .into_iter()
-        .find(|program| {
-            !std::env::var_os("PATH").is_some_and(|path| {
-                std::env::split_paths(&path).any(|folder| folder.join(program).is_file())
-            })
-        })
+        .find(|program| !is_there(program))
         .map(|program| format!("{program} is not installed"))
-}
-
-pub(crate) fn skip(name: &str, reason: &str) {
-    use std::io::Write;
-    let line = format!("SKIPPED {name}: {reason}");
-    eprintln!("{line}");
-    if let Some(path) = std::env::var_os("WIRESPEED_SKIPS")
-        && let Ok(mut file) = File::options().append(true).create(true).open(path)
-    {
-        let _ = writeln!(file, "{line}");
-    }
 }
