@@ -110,7 +110,6 @@ fn pairs(comparison: &Comparison) -> Markup {
 
 /// What the doctor probed: sizes and round trips.
 pub(super) fn probes(measured: &Measurements) -> Markup {
-    let nothing = || say!("html-probe-nothing");
     let mut rows: Vec<[String; 2]> = vec![
         [
             say!("html-rtt-idle-road"),
@@ -122,16 +121,7 @@ pub(super) fn probes(measured: &Measurements) -> Markup {
         ],
     ];
     for one in &measured.path_mtu {
-        let passed = one
-            .largest_passed
-            .map_or_else(nothing, |size| units::bytes(f64::from(size)));
-        let mut text = say!("html-probe-passed", size = passed);
-        if let Some(size) = one.smallest_failed {
-            text.push_str(&say!(
-                "html-probe-failed",
-                size = units::bytes(f64::from(size))
-            ));
-        }
+        let mut text = sizes(one.largest_passed, one.smallest_failed);
         match one.reported {
             Some(mtu) => text.push_str(&say!(
                 "html-probe-reported",
@@ -144,18 +134,8 @@ pub(super) fn probes(measured: &Measurements) -> Markup {
         rows.push([name, text]);
     }
     for one in &measured.tunnel_sweep {
-        let passed = one
-            .largest_passed
-            .map_or_else(nothing, |size| units::bytes(f64::from(size)));
-        let mut text = say!("html-probe-passed", size = passed);
-        if let Some(size) = one.smallest_failed {
-            text.push_str(&say!(
-                "html-probe-failed",
-                size = units::bytes(f64::from(size))
-            ));
-        }
         let name = say!("html-probe-inside", direction = one.direction.word());
-        rows.push([name, text]);
+        rows.push([name, sizes(one.largest_passed, one.smallest_failed)]);
     }
     for one in &measured.sequences {
         let lost = one.lost().map_or_else(|| "–".to_owned(), units::percent);
@@ -181,6 +161,17 @@ pub(super) fn probes(measured: &Measurements) -> Markup {
         rows.push([name, text]);
     }
     pairs_of(&rows)
+}
+
+/// The largest size that passed, and the smallest that didn't, bytes.
+fn sizes(passed: Option<u32>, failed: Option<u32>) -> String {
+    let bytes = |size: u32| units::bytes(f64::from(size));
+    let passed = passed.map_or_else(|| say!("html-probe-nothing"), bytes);
+    let mut text = say!("html-probe-passed", size = passed);
+    if let Some(size) = failed {
+        text.push_str(&say!("html-probe-failed", size = bytes(size)));
+    }
+    text
 }
 
 fn rtt_words(rtt: &Known<RttSummary>) -> String {

@@ -284,6 +284,26 @@ fn time_scale(line: &Timeline) -> (Marks, Scale) {
     (marks, scale)
 }
 
+/// From nothing to the highest point, with about so many marks.
+fn level_scale(
+    line: &Timeline,
+    quantity: Quantity,
+    marks: usize,
+    top: f64,
+    bottom: f64,
+) -> (Marks, Scale) {
+    let points = line.runs.iter().flat_map(|run| &run.points);
+    let most = points.map(|point| point.value).fold(0.0, f64::max);
+    let marks = Marks::new(quantity, 0.0, most, marks);
+    let scale = Scale {
+        from: 0.0,
+        to: marks.last(),
+        low: bottom,
+        high: top,
+    };
+    (marks, scale)
+}
+
 /// The level axis of seconds, with its numbers below.
 fn seconds(line: &Timeline, bottom: f64) -> Markup {
     let (marks, scale) = time_scale(line);
@@ -303,15 +323,7 @@ fn seconds(line: &Timeline, bottom: f64) -> Markup {
 
 /// Lines of both sides from `top` to `bottom`.
 fn panel(line: &Timeline, quantity: Quantity, top: f64, bottom: f64, axis: bool) -> Markup {
-    let points = line.runs.iter().flat_map(|run| &run.points);
-    let most = points.map(|point| point.value).fold(0.0, f64::max);
-    let marks = Marks::new(quantity, 0.0, most, 4);
-    let up = Scale {
-        from: 0.0,
-        to: marks.last(),
-        low: bottom,
-        high: top,
-    };
+    let (marks, up) = level_scale(line, quantity, 4, top, bottom);
     let (_, along) = time_scale(line);
     html! {
         (upright(&marks, up))
@@ -382,15 +394,7 @@ fn starts_warm(run: &Run) -> bool {
 
 /// Bars of what was sent again.
 fn bars(line: &Timeline, top: f64, bottom: f64) -> Markup {
-    let points = line.runs.iter().flat_map(|run| &run.points);
-    let most = points.map(|point| point.value).fold(0.0, f64::max);
-    let marks = Marks::new(Quantity::Count, 0.0, most, 2);
-    let up = Scale {
-        from: 0.0,
-        to: marks.last(),
-        low: bottom,
-        high: top,
-    };
+    let (marks, up) = level_scale(line, Quantity::Count, 2, top, bottom);
     let (_, along) = time_scale(line);
     html! {
         (upright(&marks, up))
