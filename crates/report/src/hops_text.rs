@@ -175,7 +175,6 @@ fn with_interval(ratio: Estimate) -> String {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
     use wirespeed_doctor::judge_hops;
     use wirespeed_words::{Language, within};
 
@@ -184,23 +183,7 @@ mod tests {
 
     /// Two tunnels in a row, of which the second loses half of its road, and what the doctor found there.
     fn record() -> HopsRecord {
-        let round = json!({"bare": 100e6, "tunnel": 50e6});
-        let estimate =
-            |value: f64| json!({"value": value, "low": value - 0.01, "high": value + 0.01});
-        let hop = |from: &str, to: &str, ratio: f64| {
-            json!({
-                "from": from, "to": to, "interface": "wg0", "idle_rtt": 0.01,
-                "rates": [{"direction": "upload", "bare": 100e6, "tunnel": 100e6 * ratio,
-                           "ratio": estimate(ratio), "rounds": vec![round.clone(); 5]}],
-            })
-        };
-        let measured = json!({
-            "hops": [hop("here", "ssh://root@hub", 0.95), hop("ssh://root@hub", "ssh://root@nas", 0.5)],
-            "whole": [{"direction": "upload", "rate": 50e6, "worst_hop": 0, "of_worst": estimate(0.5),
-                       "rounds": vec![50e6; 5]}],
-            "whole_idle_rtt": 0.02,
-            "not_measured": [{"what": "download", "because": "refused"}],
-        });
+        let measured = include_str!("../tests/recorded/chain-second-hop-slow.json");
         let doctor = include_str!("../tests/recorded/doctor-black-hole.json");
         let mut doctor: DoctorRecord = serde_json::from_str(doctor).unwrap();
         for (machine, name) in doctor
@@ -210,7 +193,7 @@ mod tests {
         {
             name.clone_into(&mut machine.name);
         }
-        let report = judge_hops(serde_json::from_value(measured).unwrap());
+        let report = judge_hops(serde_json::from_str(measured).unwrap());
         HopsRecord::new(report, Some(doctor))
     }
 

@@ -162,23 +162,7 @@ pub(crate) fn a_sweep() -> DoctorRecord {
 
 /// Two tunnels in a row, of which the second loses half of its road.
 pub(crate) fn hops() -> HopsRecord {
-    let round = json!({"bare": 100e6, "tunnel": 50e6});
-    let estimate = |value: f64| json!({"value": value, "low": value - 0.01, "high": value + 0.01});
-    let hop = |from: &str, to: &str, ratio: f64| {
-        json!({
-            "from": from, "to": to, "interface": "wg0", "idle_rtt": 0.01,
-            "rates": [{"direction": "upload", "bare": 100e6, "tunnel": 100e6 * ratio,
-                       "ratio": estimate(ratio), "rounds": vec![round.clone(); 5]}],
-        })
-    };
-    let measured = json!({
-        "hops": [hop("here", "ssh://root@hub", 0.95), hop("ssh://root@hub", "ssh://root@nas", 0.5)],
-        "whole": [{"direction": "upload", "rate": 50e6, "worst_hop": 0, "of_worst": estimate(0.5),
-                   "rounds": vec![50e6; 5]}],
-        "whole_idle_rtt": 0.02,
-        "not_measured": [{"what": "download", "because": "refused"}],
-    });
-    let report = judge_hops(serde_json::from_value(measured).expect("a chain"));
+    let report = judge_hops(recorded("chain-second-hop-slow"));
     HopsRecord::new(report, Some(case("icmp-black-hole")))
 }
 
