@@ -403,14 +403,7 @@ mod tests {
         assert_eq!(codes(&judge(&evidence)), ["cpu-saturated"]);
         let mut evidence = swollen(0.3, &[Via::Tunnel, Via::Bare]);
         starve(&mut evidence);
-        assert_eq!(
-            judge(&evidence)
-                .findings
-                .iter()
-                .filter(|finding| finding.consequence_of.is_none())
-                .count(),
-            2
-        );
+        assert_eq!(codes(&judge(&evidence)).len(), 2);
     }
 
     #[test]

@@ -213,6 +213,17 @@ fn codes_of(evidence: &Evidence) -> Vec<String> {
         .collect()
 }
 
+/// Nothing is found, and the first reason why the tunnel can't be called healthy begins so.
+fn unmeasured_because(evidence: &Evidence, reason: &str) {
+    let diagnosis = judge(evidence);
+    assert_eq!(
+        (diagnosis.verdict, diagnosis.findings),
+        (Verdict::Unmeasured, vec![])
+    );
+    let because = &diagnosis.not_checked[0].because;
+    assert!(because.starts_with(reason), "{because}");
+}
+
 #[test]
 fn a_slow_tunnel_that_nobody_can_explain_is_not_healthy_either() {
     let mut evidence = healthy();
@@ -233,16 +244,7 @@ fn fewer_than_five_pairs_prove_nothing_and_that_is_said() {
     set_ratio(&mut evidence, Direction::Upload, 0.5);
     only_finding(&evidence, UNEXPLAINED);
     evidence.comparisons[0].pairs.truncate(4);
-    let diagnosis = judge(&evidence);
-    assert_eq!(
-        (diagnosis.verdict, diagnosis.findings),
-        (Verdict::Unmeasured, vec![])
-    );
-    assert!(
-        diagnosis.not_checked[0]
-            .because
-            .starts_with("there was time for 4 of at least 5 pairs")
-    );
+    unmeasured_because(&evidence, "there was time for 4 of at least 5 pairs");
 }
 
 #[test]
@@ -260,15 +262,9 @@ fn a_single_stall_is_chance() {
 fn an_interval_from_slow_to_healthy_is_said_to_be_too_wide() {
     let mut evidence = healthy();
     evidence.comparisons[1].ratio_low = Some(0.45);
-    let diagnosis = judge(&evidence);
-    assert_eq!(
-        (diagnosis.verdict, diagnosis.findings),
-        (Verdict::Unmeasured, vec![])
-    );
-    assert!(
-        diagnosis.not_checked[0]
-            .because
-            .starts_with("download: the tunnel carries between 45 % and 97 %")
+    unmeasured_because(
+        &evidence,
+        "download: the tunnel carries between 45 % and 97 %",
     );
 }
 
