@@ -60,15 +60,6 @@ impl Facts {
     pub fn link(&self, name: &str) -> Option<&Link> {
         self.links.iter().find(|link| link.name == name)
     }
-
-    /// Those outer links that are tunnels themselves: WireGuard inside another VPN.
-    pub fn nested_in(&self) -> Vec<&Link> {
-        self.outer_links
-            .iter()
-            .filter_map(|name| self.link(name))
-            .filter(|link| link.is_tunnel())
-            .collect()
-    }
 }
 
 /// Who and what this machine is.

@@ -257,7 +257,6 @@ fn what_is_behind_a_tunnel_and_its_way_is_told() {
     let veth = facts.link("veth0").unwrap();
     assert_eq!((veth.parent.as_deref(), veth.is_tunnel()), (None, false));
     assert_eq!(veth.forwards_ipv4, Some(true));
-    assert!(facts.nested_in().is_empty());
     let detail = veth.detail.value().expect("the outer link's detail");
     assert_eq!(detail.numa_node, Known::Value(None));
     assert_eq!(detail.interrupts, Known::Value(Vec::new()));
