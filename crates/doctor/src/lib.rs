@@ -23,6 +23,7 @@ mod probe;
 mod properties;
 mod readings;
 mod road;
+mod slow_start;
 #[cfg(test)]
 mod testing;
 mod trust;

@@ -157,8 +157,11 @@ fn collapse(evidence: &Evidence, direction: Direction) -> Option<Collapse<'_>> {
         && swung(free.variation)
         && swings(evidence, direction).is_some_and(swung)
         && capped.variation <= free.variation / 2.0;
-    // A queue that is kept short by a cap is no collapse.
-    let found = (more || steadier) && calmer && !bufferbloat::queue_fills(evidence, direction);
+    // A queue that is kept short by a cap is no collapse, and neither is a start that no cap let overshoot.
+    let found = (more || steadier)
+        && calmer
+        && mostly_lossy(evidence, direction)
+        && !bufferbloat::queue_fills(evidence, direction);
     found.then_some(Collapse {
         direction,
         sweep,

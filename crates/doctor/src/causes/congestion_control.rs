@@ -14,6 +14,7 @@ use wirespeed_settings::{Setting, Value, shell_word};
 
 use crate::finding::{Check, Found, Outcome, command, line, percent, rates_line, remedy_of};
 use crate::probe::Probe;
+use crate::slow_start::later;
 use crate::view::{DIRECTIONS, FEWEST_PAIRS, sender};
 use crate::{Change, CongestionTrial, End, Evidence, Goal, Remedy, Severity, watched};
 
@@ -124,7 +125,7 @@ pub(crate) fn suspected(evidence: &Evidence, direction: Direction) -> bool {
     // One load alone may have met somebody else's burst.
     let lossy = samples
         .iter()
-        .filter(|sample| sample.retransmits.is_some_and(|again| again > 0))
+        .filter(|sample| later(evidence, sample).is_some_and(|later| later.again > 0))
         .count();
     backs_off_from_loss(evidence, direction)
         && lossy * 2 >= samples.len()
@@ -171,27 +172,21 @@ fn used(evidence: &Evidence, direction: Direction, samples: &[&Sample]) -> Optio
         })
 }
 
-/// Share of the segments sent again, over all samples together.
+/// Share of the segments sent again, over all samples together, but for what each lost at its start.
 pub(super) fn retransmitted_share(
     evidence: &Evidence,
     direction: Direction,
     samples: &[&Sample],
 ) -> Option<f64> {
-    let counted: Vec<(u64, u64)> = samples
-        .iter()
-        .filter_map(|sample| Some((sample.retransmits?, sample.bytes)))
-        .collect();
-    let again = counted
-        .iter()
-        .fold(0_u64, |sum, (again, _)| sum.saturating_add(*again));
-    let bytes = counted
-        .iter()
-        .fold(0_u64, |sum, (_, bytes)| sum.saturating_add(*bytes));
-    let segment = evidence.tunnel(sender(direction)).map_or(1368, |tunnel| {
-        u64::from(tunnel.mtu.saturating_sub(52).max(500))
+    let counted = samples.iter().filter_map(|sample| later(evidence, sample));
+    let (again, bytes) = counted.fold((0_u64, 0.0), |(again, bytes), later| {
+        (again.saturating_add(later.again), bytes + later.bytes)
     });
-    let segments = bytes / segment;
-    (segments > 0).then(|| again as f64 / segments as f64)
+    let segment = evidence.tunnel(sender(direction)).map_or(1368.0, |tunnel| {
+        f64::from(tunnel.mtu.saturating_sub(52).max(500))
+    });
+    let segments = (bytes / segment).floor();
+    (segments > 0.0).then(|| again as f64 / segments)
 }
 
 fn found(evidence: &Evidence, trial: &CongestionTrial) -> Found {

@@ -59,9 +59,10 @@ impl Driver<'_> {
                     let left = if done.iter().any(|other| first.is_like(other)) {
                         left
                     } else {
-                        left.max(TRIAL_LEAST)
+                        left.max(self.trial_takes(TRIAL_LEAST))
                     };
-                    let share = (left / alike.max(1) as u32).max(TRIAL_LEAST.min(left));
+                    let share =
+                        (left / alike.max(1) as u32).max(self.trial_takes(TRIAL_LEAST).min(left));
                     self.try_congestion(*direction, share)?;
                 }
                 Probe::Sweep { direction, peak } if self.options.sweep => {
@@ -233,17 +234,27 @@ impl Driver<'_> {
             self.not_measured(&what, because);
             return Ok(());
         }
-        if left < TRIAL_LEAST {
+        if left < self.trial_takes(TRIAL_LEAST) {
             self.not_measured(&what, self.no_time(left));
             return Ok(());
         }
-        match self.trial(direction, left.min(TRIAL_AT_MOST), &self.last_part()) {
+        match self.trial(
+            direction,
+            left.min(self.trial_takes(TRIAL_AT_MOST)),
+            &self.last_part(),
+        ) {
             Ok(Some(trial)) => self.evidence.congestion_trials.push(trial),
             Ok(None) => self.not_measured(&what, say!("doctor-probe-congestion-pairs")),
             Err(error) if is_final(&error) => return Err(error),
             Err(error) => self.not_measured(&what, error.said()),
         }
         Ok(())
+    }
+
+    /// A time for a trial, as long as the road's round trip makes its loads.
+    fn trial_takes(&self, with_short_loads: Duration) -> Duration {
+        let (warm_up, seconds) = self.lengths(true);
+        with_short_loads.mul_f64(warm_up + seconds)
     }
 
     /// Why the sender cannot use the other one; what is not known is tried.
@@ -268,13 +279,14 @@ impl Driver<'_> {
         budget: Duration,
         progress: &dyn wirespeed_measure::Progress,
     ) -> Result<Option<CongestionTrial>, MeasureError> {
+        let (warm_up, seconds) = self.lengths(true);
         let load = |congestion_control: Option<&str>| Load {
             via: Via::Tunnel,
             direction,
             protocol: Protocol::Tcp,
             streams: 1,
-            seconds: 0.7,
-            warm_up: 0.3,
+            seconds,
+            warm_up,
             congestion_control: congestion_control.map(str::to_owned),
             rate: None,
         };

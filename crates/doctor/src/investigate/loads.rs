@@ -8,15 +8,30 @@ use wirespeed_words::say;
 use super::{Driver, LOADS_UNTIL, PROBES_ABOUT, Part, SEED, is_final};
 use crate::causes::{bloated, congestion_suspected, queue_on_the_road, soaked};
 use crate::probe::{SEVERAL, several};
+use crate::slow_start;
 use crate::view::comparison_of;
 
 /// The loads of one direction, where nobody gave another budget: both, with probes before and longer loads after them,
-/// are over within a minute. Five pairs take 19 s at 20 ms and 22 s at 80.
+/// are over within a minute. Five pairs take 22 s at 20 ms.
 const LOADS_AT_MOST: Duration = Duration::from_millis(22_500);
+
+/// Whole seconds of a load, its warm-up included; iperf3 runs no others.
+const QUICK_SECONDS: f64 = 1.0;
+const SECONDS: f64 = 2.0;
+/// Round trips of a whole load, and of its warm-up, at least …
+const WHOLE_ROUND_TRIPS: f64 = 20.0;
+const WARM_UP_ROUND_TRIPS: f64 = 10.0;
+/// … but no load is longer, seconds: a satellite's road would take minutes.
+const SECONDS_AT_MOST: f64 = 3.0;
+/// Loads of one direction: five pairs.
+const LOADS: f64 = 10.0;
 
 impl Driver<'_> {
     pub(super) fn load(&mut self) -> Result<(), MeasureError> {
         let directions = self.options.directions.clone();
+        if self.options.budget.is_none() {
+            self.budget += self.longer() * directions.len() as u32;
+        }
         let mut silent: Option<String> = None;
         for (index, direction) in directions.iter().enumerate() {
             let what = comparison_of(*direction);
@@ -67,16 +82,13 @@ impl Driver<'_> {
         let share = loads.saturating_sub(self.begun.elapsed()) / (all - index).max(1) as u32;
         match self.options.budget {
             Some(_) => share,
-            None => share.min(LOADS_AT_MOST),
+            None => share.min(LOADS_AT_MOST + self.longer()),
         }
     }
 
     fn plan(&self, direction: Direction, budget: Duration) -> ComparePlan {
-        let (seconds, warm_up, pairs_max) = if self.options.quick {
-            (0.7, 0.3, 5)
-        } else {
-            (1.0, 0.5, 8)
-        };
+        let (warm_up, seconds) = self.lengths(self.options.quick);
+        let pairs_max = if self.options.quick { 5 } else { 8 };
         ComparePlan {
             seconds,
             warm_up,
@@ -88,6 +100,35 @@ impl Driver<'_> {
             seed: SEED,
             ..ComparePlan::careful(direction, 1)
         }
+    }
+
+    /// Seconds of a load's warm-up and of what counts: slow start and its overshoot take some ten round trips, and what a
+    /// sender carries while it recovers from them is no measure of a road either.
+    pub(super) fn lengths(&self, short: bool) -> (f64, f64) {
+        let (warm_up, least) = if short {
+            (0.3, QUICK_SECONDS)
+        } else {
+            (0.5, SECONDS)
+        };
+        let round_trip = slow_start::round_trip(&self.evidence);
+        let whole = (WHOLE_ROUND_TRIPS * round_trip)
+            .ceil()
+            .clamp(least, SECONDS_AT_MOST);
+        let warm_up = (WARM_UP_ROUND_TRIPS * round_trip).clamp(warm_up, whole / 2.0);
+        (warm_up, whole - warm_up)
+    }
+
+    /// What the loads of one direction take beyond their usual time on a road as long as this one.
+    fn longer(&self) -> Duration {
+        let (warm_up, seconds) = self.lengths(self.options.quick);
+        let usual = if self.options.quick {
+            QUICK_SECONDS
+        } else {
+            SECONDS
+        };
+        // iperf3's control connection takes some seven round trips beside each load.
+        let talk = 7.0 * slow_start::round_trip(&self.evidence).min(1.0);
+        Duration::from_secs_f64(LOADS * (warm_up + seconds - usual + talk))
     }
 
     /// One longer load of several streams where the short ones could not tell whether a deep queue fills.
