@@ -63,7 +63,7 @@ pub enum MeasureError {
     },
     /// The device could not be asked for its peers.
     #[error(
-        "the peers of {interface} on {machine} could not be read: {because}; run as root there"
+        "the peers of {interface} on {machine} could not be read: {because}; run wirespeed as root there (sudo)"
     )]
     PeersUnknown {
         /// Machine.

@@ -107,7 +107,11 @@ fn program_missing(place: &Place, options: &OpenOptions, detail: String) -> Reac
     let (program, advice) = match place {
         Place::Ssh(_) => (
             options.remote_program.clone(),
-            "install wirespeed there, in the PATH of a non-interactive ssh, or say where it is",
+            concat!(
+                "install the same wirespeed there, where ssh finds it ",
+                "(its package, or a copy of this program in /usr/local/bin), ",
+                "or say where it is (--far-program)"
+            ),
         ),
         _ => (
             options.program.display().to_string(),

@@ -185,13 +185,17 @@ pub fn reach_said(error: &ReachError) -> String {
             machine,
             program,
             detail,
-            advice,
+            ..
         } => say!(
             "reach-program-missing",
             machine = name(machine),
             program = program,
             detail = detail,
-            advice = advice
+            advice = if machine.starts_with("ssh://") {
+                say!("reach-install-there")
+            } else {
+                say!("reach-install-again")
+            }
         ),
         ReachError::HostKey { machine, detail } => {
             say!("reach-host-key", machine = name(machine), detail = detail)
@@ -382,7 +386,7 @@ mod tests {
                 machine: machine.clone(),
                 program: text("wirespeed"),
                 detail: detail.clone(),
-                advice: text("install it"),
+                advice: text("install it again, or say where it is"),
             },
             ReachError::HostKey {
                 machine: machine.clone(),

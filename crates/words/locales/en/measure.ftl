@@ -1,6 +1,6 @@
 # What the measurements say of themselves.
 
-measure-here = here
+measure-here = this machine
 measure-far-end = the far end
 measure-what-exchanges = many short exchanges
 measure-what-segmentation = segmentation of datagrams
@@ -84,7 +84,7 @@ measure-which-interface = name the WireGuard interface to look at: { $machine } 
 measure-not-neighbours = { $here } and { $far } share neither a WireGuard tunnel nor a network; name the machines in the order in which the traffic passes them
 measure-interface-down = { $interface } on { $machine } is down; bring it up first (ip link set { $interface } up, or wg-quick up { $interface })
 measure-interface-gone = { $interface } on { $machine } has gone since the measurement began: renamed or deleted; what was measured meanwhile counts for nothing; run the command again with the interface there is now
-measure-peers-unknown = the peers of { $interface } on { $machine } could not be read: { $because }; run as root there
+measure-peers-unknown = the peers of { $interface } on { $machine } could not be read: { $because }; run wirespeed as root there (sudo)
 measure-no-peers = { $interface } on { $machine } has no peers; add one (wg set { $interface } peer KEY …)
 measure-which-peer = { $interface } on { $machine } has { $count } peers; choose one with --peer KEY: { $peers }
 measure-no-such-peer = { $interface } on { $machine } has no peer { $peer }; it has { $peers }
@@ -101,6 +101,8 @@ measure-stopped = stopped before the measurement was done
 
 # Why a machine could not be reached.
 reach-program-missing = { $machine }: could not run { $program } there ({ $detail }); { $advice }
+reach-install-there = install the same wirespeed there, where ssh finds it (its package, or a copy of this program in /usr/local/bin), or say where it is (--far-program)
+reach-install-again = install it again, or say where it is
 reach-host-key = { $machine }: ssh does not trust the host key ({ $detail }); compare the key, then run ssh to that host once by hand to accept it
 reach-login = { $machine }: ssh was not let in ({ $detail }); wirespeed never asks for a password: set up a key or an agent so that ssh to that host works by itself
 reach-unreachable = { $machine }: ssh did not get there ({ $detail }); check address, port and firewall with ssh by hand

@@ -93,7 +93,7 @@ measure-which-interface = nommer l’interface WireGuard à examiner ; sur { $
 measure-not-neighbours = { $here } et { $far } ne partagent ni tunnel WireGuard ni réseau ; nommer les machines dans l’ordre où le trafic les traverse
 measure-interface-down = { $interface } sur { $machine } est inactive ; l’activer d’abord (ip link set { $interface } up, ou wg-quick up { $interface })
 measure-interface-gone = { $interface } sur { $machine } a disparu depuis le début de la mesure : renommée ou supprimée ; ce qui a été mesuré entre-temps ne compte pas ; relancer la commande avec l’interface qu’il y a maintenant
-measure-peers-unknown = les pairs de { $interface } sur { $machine } n’ont pas pu être lus : { $because } ; lancer wirespeed en tant que root là-bas
+measure-peers-unknown = les pairs de { $interface } sur { $machine } n’ont pas pu être lus : { $because } ; y lancer wirespeed en tant que root (sudo)
 measure-no-peers = { $interface } sur { $machine } n’a aucun pair ; en ajouter un (wg set { $interface } peer CLÉ …)
 measure-which-peer = { $interface } sur { $machine } a { $count } pairs ; en choisir un avec --peer CLÉ : { $peers }
 measure-no-such-peer = { $interface } sur { $machine } n’a pas de pair { $peer } ; ce qu’il y a : { $peers }
@@ -110,6 +110,8 @@ measure-stopped = arrêté avant la fin de la mesure
 
 # Pourquoi une machine n’a pas pu être jointe.
 reach-program-missing = { $machine } : impossible d’y lancer { $program } ({ $detail }) ; { $advice }
+reach-install-there = y installer le même wirespeed, là où ssh le trouve (son paquet, ou une copie de ce programme dans /usr/local/bin), ou dire où il est (--far-program)
+reach-install-again = l’installer de nouveau, ou dire où il est
 reach-host-key = { $machine } : ssh ne fait pas confiance à la clé de l’hôte ({ $detail }) ; comparer la clé, puis se connecter une fois à la main par ssh pour l’accepter
 reach-login = { $machine } : ssh n’a pas été admis ({ $detail }) ; wirespeed ne demande jamais de mot de passe : mettre en place une clé ou un agent pour que ssh vers cet hôte marche sans rien demander
 reach-unreachable = { $machine } : ssh n’y est pas arrivé ({ $detail }) ; vérifier l’adresse, le port et le pare-feu avec ssh à la main
