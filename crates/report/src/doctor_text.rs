@@ -5,10 +5,11 @@ use wirespeed_doctor::{EvidenceLine, Finding, Severity, Verdict, leaves_open};
 use wirespeed_settings::shell_word;
 use wirespeed_words::say;
 
+use crate::first_words::first_words;
 use crate::look::{Look, clean, columns};
 use crate::measured_text;
 use crate::record::{DoctorRecord, first_command};
-use crate::{units, watched_text};
+use crate::{places, units, watched_text};
 
 /// Findings shown in full without `-v`.
 const SHOWN_IN_FULL: usize = 3;
@@ -27,6 +28,7 @@ pub(crate) fn doctor_on(record: &DoctorRecord, far_options: &str, on: &str, look
     let mut out = String::new();
     out.push_str(&headline(record, look));
     out.push_str(&measured_text::road(&record.measurements.comparisons, look));
+    out.push_str(&first_words(record, look));
     if let Some(passive) = &record.measurements.passive {
         out.push_str(&watched_text::watch_table(record, passive, look));
     }
@@ -144,7 +146,10 @@ fn title(finding: &Finding, look: &Look) -> String {
         Severity::Warning => look.warn(&say!("report-severity-warning")),
         Severity::Info => look.bold(&say!("report-severity-info")),
     };
-    let (host, sure) = (clean(&finding.host), units::percent(finding.confidence));
+    let (host, sure) = (
+        clean(&places::told(&finding.host)),
+        units::percent(finding.confidence),
+    );
     let place = match finding.direction {
         Some(direction) => say!(
             "report-place-direction",
@@ -154,11 +159,13 @@ fn title(finding: &Finding, look: &Look) -> String {
         ),
         None => say!("report-place", host = host, sure = sure),
     };
-    format!(
-        "{word}  {}  {}\n",
-        look.bold(&finding.code),
-        look.dim(&place)
-    )
+    let head = format!("{word}  {}", look.bold(&finding.code));
+    let between = if columns(&head) + 2 + columns(&place) > look.width {
+        "\n  "
+    } else {
+        "  "
+    };
+    format!("{head}{between}{}\n", look.dim(&place))
 }
 
 fn full(
@@ -241,7 +248,7 @@ fn evidence_line(line: &EvidenceLine) -> String {
         "report-evidence",
         what = &line.what,
         values = values,
-        place = &line.r#where
+        place = places::told(&line.r#where)
     ))
 }
 

@@ -8,6 +8,7 @@ mod demo_text;
 pub mod diff;
 mod doctor_text;
 mod exchange_text;
+mod first_words;
 #[cfg(any(test, feature = "fuzzing"))]
 pub mod fuzzing;
 mod hops_text;
@@ -15,6 +16,7 @@ pub mod html;
 mod look;
 mod measured_text;
 mod page;
+mod places;
 mod record;
 mod test_text;
 mod tune_text;

@@ -8,7 +8,7 @@ use wirespeed_words::say;
 use crate::doctor_text::told;
 use crate::look::{Look, clean, table};
 use crate::record::{MachineRecord, Measurements};
-use crate::units;
+use crate::{places, units};
 
 /// Peers of one machine that are told.
 const PEERS_TOLD: usize = 10;
@@ -334,7 +334,7 @@ pub(crate) fn machines(machines: &[MachineRecord], own: Option<&str>, look: &Loo
     for machine in machines {
         let facts = &machine.facts;
         out.push('\n');
-        out.push_str(&look.bold(&clean(&machine.name)));
+        out.push_str(&look.bold(&clean(&places::told(&machine.name))));
         out.push('\n');
         let mut lines = vec![
             (

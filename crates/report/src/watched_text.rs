@@ -7,7 +7,7 @@ use wirespeed_words::say;
 use crate::look::{Look, clean, table};
 use crate::measured_text::{PROBES, or_unknown};
 use crate::record::{DoctorRecord, Measurements};
-use crate::units;
+use crate::{places, units};
 
 /// In one clause: `watched for 60 s without a load; 12.3 Mbit/s in and 400 kbit/s out`.
 pub(crate) fn watched(record: &DoctorRecord) -> Option<String> {
@@ -47,7 +47,7 @@ pub(crate) fn watch_table(record: &DoctorRecord, passive: &PassiveWatch, look: &
                 .as_ref()
                 .and_then(|interface| rates(watched, interface));
             Some(vec![
-                clean(&machine.name),
+                clean(&places::told(&machine.name)),
                 rates.map_or_else(unknown, |rates| units::rate(rates.0)),
                 rates.map_or_else(unknown, |rates| units::rate(rates.1)),
                 watched

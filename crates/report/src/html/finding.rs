@@ -8,7 +8,7 @@ use wirespeed_words::say;
 
 use super::table::{Cell, table};
 use crate::look::clean;
-use crate::units;
+use crate::{places, units};
 
 /// What the commands of a report begin with and end in.
 #[derive(Clone, Copy, Default)]
@@ -108,7 +108,7 @@ pub(super) fn title_of(code: &str) -> String {
 }
 
 fn place(finding: &Finding) -> String {
-    let host = clean(&finding.host);
+    let host = clean(&places::told(&finding.host));
     match finding.direction {
         Some(direction) => say!(
             "html-place-direction",
@@ -135,7 +135,7 @@ fn evidence(lines: &[EvidenceLine]) -> Markup {
         .map(|line| {
             vec![
                 Cell::text(clean(&line.what)),
-                Cell::text(clean(&line.r#where)),
+                Cell::text(clean(&places::told(&line.r#where))),
                 known(units::value(&line.before, &line.unit)),
                 known(units::value(&line.after, &line.unit)),
             ]

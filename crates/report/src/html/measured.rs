@@ -11,7 +11,7 @@ use super::table::{Cell, table};
 use crate::look::clean;
 use crate::measured_text::title;
 use crate::record::{MachineRecord, Measurements, failures};
-use crate::units;
+use crate::{places, units};
 
 /// Peers of one machine that are told.
 const PEERS_TOLD: usize = 10;
@@ -260,7 +260,7 @@ pub(super) fn machines(machines: &[MachineRecord], own: Option<&str>) -> Markup 
         div.machines {
             @for machine in machines {
                 section.card {
-                    h3 { (clean(&machine.name)) }
+                    h3 { (clean(&places::told(&machine.name))) }
                     (pairs_of(&lines(machine, own)))
                 }
             }
