@@ -186,7 +186,7 @@ pub(crate) mod tests {
     }
 
     /// A machine with a second tunnel, whose packets leave by eth1; those of the one in question by a bond of eth0.
-    fn two_tunnels() -> Evidence {
+    pub(crate) fn two_tunnels() -> Evidence {
         let mut evidence = healthy();
         let facts = facts_of(&mut evidence, End::Here);
         let other = Tunnel {

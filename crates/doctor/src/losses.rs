@@ -4,6 +4,7 @@
 use wirespeed_facts::{CountersDelta, Facts};
 use wirespeed_measure::{Direction, Via};
 
+use crate::cards::outer_links;
 use crate::view::{DIRECTIONS, moved};
 use crate::{End, Evidence, Severity};
 
@@ -105,17 +106,23 @@ pub(crate) fn severity(evidence: &Evidence, directions: &[Direction]) -> Severit
     }
 }
 
-/// Links that the tunnel's packets pass at an end: its own, and those of its outer packets. Where the way is not known,
-/// every one but the loopback.
+/// Links that the tunnel's packets pass at an end: its own, and those of its outer packets. Where this tunnel's way is not
+/// known, those of all tunnels; where theirs isn't either, every one but the loopback.
 pub(crate) fn on_the_way<'a>(
     evidence: &'a Evidence,
     end: End,
     reading: &'a CountersDelta,
 ) -> Vec<&'a str> {
-    let outer = evidence
-        .facts(end)
-        .map(|facts| facts.outer_links.as_slice())
-        .unwrap_or_default();
+    let own = outer_links(evidence, end);
+    let outer: Vec<&str> = if own.is_empty() {
+        let facts = evidence.facts(end).into_iter();
+        facts
+            .flat_map(|facts| &facts.outer_links)
+            .map(String::as_str)
+            .collect()
+    } else {
+        own.iter().map(|link| link.name.as_str()).collect()
+    };
     let tunnel = evidence.tunnel(end).map(|tunnel| tunnel.name.as_str());
     if outer.is_empty() {
         return reading
@@ -125,7 +132,7 @@ pub(crate) fn on_the_way<'a>(
             .filter(|name| *name != "lo")
             .collect();
     }
-    let mut names: Vec<&str> = outer.iter().map(String::as_str).chain(tunnel).collect();
+    let mut names: Vec<&str> = outer.into_iter().chain(tunnel).collect();
     names.sort_unstable();
     names.dedup();
     names
@@ -134,4 +141,27 @@ pub(crate) fn on_the_way<'a>(
 /// A sysctl that is a number; `None` where it could not be read, as those of the whole host in a network namespace.
 pub(crate) fn sysctl(facts: &Facts, name: &str) -> Option<u64> {
     facts.sysctls.get(name)?.value()?.trim().parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use wirespeed_facts::CountersDelta;
+
+    use super::on_the_way;
+    use crate::End;
+    use crate::cards::tests::two_tunnels;
+
+    #[test]
+    fn what_another_tunnels_link_loses_is_no_loss_of_this_one() {
+        let mut evidence = two_tunnels();
+        let reading = CountersDelta::default();
+        let tunnel = evidence.interface.clone();
+        let mut own = ["bond0", "eth0", tunnel.as_str()];
+        own.sort_unstable();
+        assert_eq!(on_the_way(&evidence, End::Here, &reading), own);
+        // Without a known way any of them may be it.
+        evidence.here.routes.pop();
+        let all = on_the_way(&evidence, End::Here, &reading);
+        assert!(all.contains(&"eth1"), "{all:?}");
+    }
 }

@@ -15,7 +15,7 @@ use wirespeed_words::say;
 
 use super::cpu_saturated::{machine_name, machines};
 use super::{names_host, same_direction};
-use crate::cards::{core_numbers, sum};
+use crate::cards::{core_numbers, outer_links, sum};
 use crate::cores::mask;
 use crate::finding::{Check, Found, Outcome, command, line, rates_lines, remedy_of};
 use crate::losses::{self, Losses, Period, on_the_way, sysctl};
@@ -366,12 +366,13 @@ fn longer_than_is_known(evidence: &Evidence, end: End) -> Remedy {
 /// Where RPS hands the tunnel's packets on, it may hand them to more cores.
 fn more_cores(evidence: &Evidence, end: End) -> Option<Remedy> {
     let facts = evidence.facts(end)?;
-    let tunnel = evidence.tunnel(end).map(|tunnel| tunnel.name.as_str());
+    let tunnel = evidence
+        .tunnel(end)
+        .and_then(|tunnel| facts.link(&tunnel.name));
     let all = core_numbers(facts, facts.cpu.online.min(1 << 13));
-    let (name, queues) = facts
-        .links
-        .iter()
-        .filter(|link| facts.outer_links.contains(&link.name) || Some(link.name.as_str()) == tunnel)
+    let (name, queues) = outer_links(evidence, end)
+        .into_iter()
+        .chain(tunnel)
         .find_map(|link| {
             let queues: Vec<(usize, &[u32])> = link
                 .detail

@@ -5,11 +5,12 @@
 //! where the sender's kernel or driver is known for it. The kernel's own WireGuard sends no trains.
 
 use serde_json::json;
-use wirespeed_facts::{Implementation, Link};
+use wirespeed_facts::Implementation;
 use wirespeed_measure::{Direction, SegmentationProbe};
 use wirespeed_settings::Setting;
 use wirespeed_words::say;
 
+use crate::cards::outer_links;
 use crate::finding::{Check, Found, Outcome, line, percent, rates_line, remedy_of};
 use crate::probe::Probe;
 use crate::versions::{Concerns, Has, driver_faults, kernel_faults};
@@ -150,7 +151,7 @@ fn known(evidence: &Evidence, end: End) -> Vec<String> {
                 sources = fault.sources.join(", ")
             )
         });
-    let drivers = outer(evidence, end).flat_map(|link| {
+    let drivers = outer_links(evidence, end).into_iter().flat_map(|link| {
         let driver = link.driver.value().map_or("", String::as_str);
         driver_faults()
             .iter()
@@ -167,13 +168,6 @@ fn known(evidence: &Evidence, end: End) -> Vec<String> {
             })
     });
     kernels.chain(drivers).collect()
-}
-
-fn outer(evidence: &Evidence, end: End) -> impl Iterator<Item = &Link> {
-    let facts = evidence.facts(end);
-    facts
-        .into_iter()
-        .flat_map(|facts| facts.outer_links.iter().filter_map(|name| facts.link(name)))
 }
 
 fn found(evidence: &Evidence, probe: &SegmentationProbe) -> Found {
@@ -206,7 +200,7 @@ fn found(evidence: &Evidence, probe: &SegmentationProbe) -> Found {
     for text in known(evidence, end) {
         lines.push(line(say!("offload-broken-line-known"), from, (), text, ""));
     }
-    for link in outer(evidence, end) {
+    for link in outer_links(evidence, end).into_iter() {
         if let Some(is_on) = link.offloads.value().and_then(|all| all.get(FEATURE)) {
             lines.push(line(FEATURE, on(&link.name, from), (), *is_on, ""));
         }
@@ -238,7 +232,8 @@ fn found(evidence: &Evidence, probe: &SegmentationProbe) -> Found {
 
 /// That one feature off, on the links out where it is on: the kernel cuts then, before the card sees it.
 fn off(evidence: &Evidence, end: End) -> Option<Remedy> {
-    let changes: Vec<_> = outer(evidence, end)
+    let changes: Vec<_> = outer_links(evidence, end)
+        .into_iter()
         .filter(|link| {
             let features = link.offloads.value();
             features.and_then(|all| all.get(FEATURE)) == Some(&true)

@@ -14,6 +14,7 @@ use wirespeed_settings::Setting;
 use wirespeed_words::say;
 
 use super::{cpu_saturated, names_host, one_core_bound};
+use crate::cards::outer_links;
 use crate::finding::{Check, Found, Outcome, line, rates_lines, remedy_of};
 use crate::view::{DIRECTIONS, ENDS, on, only};
 use crate::{Change, End, Evidence, Goal, Remedy, Severity};
@@ -82,18 +83,14 @@ fn off(evidence: &Evidence, end: End) -> Vec<Off<'_>> {
         return Vec::new();
     };
     let kernels = matches!(tunnel.implementation, Implementation::Kernel);
-    let outer = facts
-        .outer_links
-        .iter()
-        .filter(|name| **name != tunnel.name)
+    let outer = outer_links(evidence, end)
+        .into_iter()
+        .filter(|link| link.name != tunnel.name)
         // The kernel's WireGuard sends and receives its own packets one by one.
         .filter(|_| !kernels);
     let mut off = Vec::new();
-    for name in std::iter::once(&tunnel.name).chain(outer) {
-        let Some(link) = facts.link(name) else {
-            continue;
-        };
-        let own = *name == tunnel.name;
+    for link in facts.link(&tunnel.name).into_iter().chain(outer) {
+        let own = link.name == tunnel.name;
         let Some(features) = link.offloads.value().filter(|_| own || link.kind.is_none()) else {
             continue;
         };

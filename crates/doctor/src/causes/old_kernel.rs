@@ -4,11 +4,12 @@
 //! fault is about, and, for faults that only cost speed, where it is slow in the direction that the fault harms, and nothing
 //! that was measured explains that.
 
-use wirespeed_facts::{Facts, Implementation, Link};
+use wirespeed_facts::{Implementation, Link};
 use wirespeed_measure::Direction;
 use wirespeed_words::say;
 
 use super::{explained, names_host, napi_threaded_stall, offload_broken};
+use crate::cards::outer_links;
 use crate::finding::{Check, Found, Outcome, line, rates_line};
 use crate::versions::{Concerns, Has, KernelFault, kernel_faults};
 use crate::view::{DIRECTIONS, ENDS, receiver, sender};
@@ -44,7 +45,7 @@ fn follows_from(evidence: &Evidence, cause: &Finding, own: &Finding) -> bool {
 fn found(evidence: &Evidence, end: End, fault: &KernelFault) -> Option<Found> {
     let facts = evidence.facts(end)?;
     let has = fault.of(&facts.host);
-    if has == Has::No || !concerned(evidence, end, facts, fault.concerns) {
+    if has == Has::No || !concerned(evidence, end, fault.concerns) {
         return None;
     }
     let slow = DIRECTIONS.into_iter().find(|direction| {
@@ -81,7 +82,7 @@ fn found(evidence: &Evidence, end: End, fault: &KernelFault) -> Option<Found> {
             "",
         ));
     }
-    lines.extend(condition(evidence, end, facts, fault.concerns));
+    lines.extend(condition(evidence, end, fault.concerns));
     lines.extend(slow.and_then(|direction| rates_line(evidence, direction)));
     lines.push(line(
         say!("old-kernel-line-source"),
@@ -136,12 +137,12 @@ fn because(host: &str, kernel: &str, has: Has, fault: &KernelFault) -> String {
 }
 
 /// Is the tunnel at this end of the kind a fault is about?
-fn concerned(evidence: &Evidence, end: End, facts: &Facts, concerns: Concerns) -> bool {
+fn concerned(evidence: &Evidence, end: End, concerns: Concerns) -> bool {
     match concerns {
         Concerns::ThreadedKernel => threaded(evidence, end) == Some(true),
         Concerns::TunOffload => offloading_tun(evidence, end).is_some(),
         Concerns::UdpSegmentation => {
-            offloading_tun(evidence, end).is_some() && segmenting_link(facts).is_some()
+            offloading_tun(evidence, end).is_some() && segmenting_link(evidence, end).is_some()
         }
     }
 }
@@ -161,12 +162,7 @@ fn may_harm(evidence: &Evidence, end: End, concerns: Concerns, direction: Direct
 }
 
 /// What makes the tunnel be of that kind, as evidence.
-fn condition(
-    evidence: &Evidence,
-    end: End,
-    facts: &Facts,
-    concerns: Concerns,
-) -> Vec<crate::EvidenceLine> {
+fn condition(evidence: &Evidence, end: End, concerns: Concerns) -> Vec<crate::EvidenceLine> {
     let feature = |link: &Link, name: &str| {
         line(
             say!("old-kernel-line-feature", link = &link.name, feature = name),
@@ -188,7 +184,7 @@ fn condition(
         Concerns::TunOffload => tun().into_iter().collect(),
         Concerns::UdpSegmentation => tun()
             .into_iter()
-            .chain(segmenting_link(facts).map(|link| feature(link, UDP_SEGMENTATION)))
+            .chain(segmenting_link(evidence, end).map(|link| feature(link, UDP_SEGMENTATION)))
             .collect(),
     }
 }
@@ -216,11 +212,9 @@ pub(super) fn offloading_tun(evidence: &Evidence, end: End) -> Option<&Link> {
 }
 
 /// The first link of the outer packets' way that takes trains of UDP datagrams.
-fn segmenting_link(facts: &Facts) -> Option<&Link> {
-    facts
-        .outer_links
-        .iter()
-        .filter_map(|name| facts.link(name))
+fn segmenting_link(evidence: &Evidence, end: End) -> Option<&Link> {
+    outer_links(evidence, end)
+        .into_iter()
         .find(|link| is_on(link, UDP_SEGMENTATION))
 }
 

@@ -13,6 +13,7 @@ use wirespeed_words::say;
 use super::{CHECKS, bufferbloat, cpu_saturated, offload_broken, one_core_bound, same_direction};
 use crate::cores;
 use crate::finding::{Check, Found, Outcome, by_hand, command, line, percent, rate, rates_line};
+use crate::losses::on_the_way;
 use crate::probe::{Datagrams, Probe};
 use crate::road::{self, OuterLoss};
 use crate::view::{DIRECTIONS, ENDS, moved, receiver, sender, way};
@@ -179,10 +180,13 @@ fn own_drops(evidence: &Evidence, direction: Direction) -> f64 {
     let mut drops = 0_u64;
     for sample in evidence.samples(direction, Via::Tunnel) {
         for end in ENDS {
-            let Some((moved, facts)) = moved(sample, end).zip(evidence.facts(end)) else {
+            let Some(moved) = moved(sample, end) else {
                 continue;
             };
-            let outer = |name: &&String| facts.outer_links.contains(*name);
+            let way = on_the_way(evidence, end, moved);
+            let inner = evidence.tunnel(end).map(|tunnel| tunnel.name.as_str());
+            let outer =
+                |name: &&String| way.contains(&name.as_str()) && inner != Some(name.as_str());
             let links = moved.links.iter().filter(|(name, _)| outer(name));
             let qdiscs = moved.qdiscs.iter().filter(|(name, _)| outer(name));
             let softnet = moved.softnet.iter().map(|core| core.dropped);
