@@ -83,6 +83,16 @@ pub(crate) fn look(details: bool) -> Look {
     let plain = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty())
         || std::env::var_os("TERM").is_some_and(|value| value == "dumb");
     Look::new(columns, terminal && !plain, details)
+        .in_ascii(!shows_unicode(|name| std::env::var(name).ok()))
+}
+
+/// Is what is written read as UTF-8? The first of the locale's variables that is set counts; none is the C locale.
+fn shows_unicode(variable: impl Fn(&str) -> Option<String>) -> bool {
+    let locale = ["LC_ALL", "LC_CTYPE", "LANG"]
+        .into_iter()
+        .find_map(|name| variable(name).filter(|value| !value.is_empty()));
+    let locale = locale.unwrap_or_default().to_ascii_lowercase();
+    locale.contains("utf-8") || locale.contains("utf8")
 }
 
 /// Writes to standard output. A reader that went away (`| head`) is no error.
@@ -170,5 +180,30 @@ impl Progress for Bar {
         ));
         self.0.set_message(what.to_owned());
         self.0.set_position((done.clamp(0.0, 1.0) * 1000.0) as u64);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_locale_of_utf_8_shows_unicode_and_none_does_not() {
+        for (variables, shown) in [
+            (&[][..], false),
+            (&[("LANG", "C.UTF-8")], true),
+            (&[("LANG", "fr_FR.utf8")], true),
+            (&[("LANG", "fr_FR@euro")], false),
+            (&[("LANG", "en_US.UTF-8"), ("LC_ALL", "C")], false),
+            (&[("LANG", "C"), ("LC_CTYPE", "en_US.UTF-8")], true),
+            (&[("LC_ALL", ""), ("LANG", "en_US.UTF-8")], true),
+        ] {
+            let variable = |name: &str| {
+                let mut set = variables.iter();
+                let (_, value) = set.find(|(one, _)| *one == name)?;
+                Some((*value).to_owned())
+            };
+            assert_eq!(shows_unicode(variable), shown, "{variables:?}");
+        }
     }
 }

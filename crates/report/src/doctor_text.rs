@@ -8,6 +8,7 @@ use wirespeed_words::say;
 use crate::first_words::first_words;
 use crate::look::{Look, clean, columns};
 use crate::measured_text;
+use crate::over_time;
 use crate::record::{DoctorRecord, first_command};
 use crate::{places, units, watched_text};
 
@@ -28,6 +29,9 @@ pub(crate) fn doctor_on(record: &DoctorRecord, far_options: &str, on: &str, look
     let mut out = String::new();
     out.push_str(&headline(record, look));
     out.push_str(&measured_text::road(&record.measurements.comparisons, look));
+    if !look.details {
+        out.push_str(&over_time::tunnels(&record.measurements.comparisons, look));
+    }
     out.push_str(&first_words(record, look));
     if let Some(passive) = &record.measurements.passive {
         out.push_str(&watched_text::watch_table(record, passive, look));

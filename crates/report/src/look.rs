@@ -11,6 +11,8 @@ pub struct Look {
     pub colour: bool,
     /// Details after the answer (`-v`).
     pub details: bool,
+    /// Lines are drawn with ASCII alone: what shows them may know nothing else.
+    pub ascii: bool,
 }
 
 /// Narrowest layout.
@@ -25,7 +27,13 @@ impl Look {
             width: columns.clamp(NARROWEST, WIDEST),
             colour,
             details,
+            ascii: false,
         }
+    }
+
+    /// The same with lines drawn in ASCII.
+    pub fn in_ascii(self, ascii: bool) -> Self {
+        Self { ascii, ..self }
     }
 
     pub(crate) fn bold(&self, text: &str) -> String {

@@ -7,6 +7,7 @@ use wirespeed_words::say;
 
 use crate::doctor_text::told;
 use crate::look::{Look, clean, table};
+use crate::over_time;
 use crate::record::{MachineRecord, Measurements};
 use crate::{places, units};
 
@@ -83,6 +84,8 @@ pub(crate) fn road(comparisons: &[Comparison], look: &Look) -> String {
         return String::new();
     }
     let wide = look.width >= 96;
+    // The answer counts before how long packets waited, which the details tell, too.
+    let narrow = look.width < 68;
     let mut header = vec![
         String::new(),
         say!("report-streams"),
@@ -92,7 +95,7 @@ pub(crate) fn road(comparisons: &[Comparison], look: &Look) -> String {
     ];
     if wide {
         header.extend([say!("report-interval"), say!("report-loaded-rtt")]);
-    } else {
+    } else if !narrow {
         header.push("RTT".to_owned());
     }
     let rows: Vec<Vec<String>> = comparisons
@@ -112,7 +115,9 @@ pub(crate) fn road(comparisons: &[Comparison], look: &Look) -> String {
             if wide {
                 row.push(interval(comparison));
             }
-            row.push(or_unknown(loaded(comparison, Via::Tunnel), units::time));
+            if !narrow {
+                row.push(or_unknown(loaded(comparison, Via::Tunnel), units::time));
+            }
             row
         })
         .collect();
@@ -149,6 +154,7 @@ pub(crate) fn title(comparison: &Comparison) -> String {
 /// Pairs, remarks and counters of every comparison.
 pub(crate) fn comparisons(comparisons: &[Comparison], look: &Look) -> String {
     let mut out = String::new();
+    let mut remarks = over_time::Remarks::default();
     for comparison in comparisons {
         out.push('\n');
         out.push_str(&look.bold(&title(comparison)));
@@ -175,6 +181,7 @@ pub(crate) fn comparisons(comparisons: &[Comparison], look: &Look) -> String {
             ];
             out.push_str(&table(look, 2, &header, &rows, 0));
         }
+        out.push_str(&over_time::details(comparison, look, &mut remarks));
         if let Some(reason) = &comparison.bare_unknown {
             let text = say!("report-not-measured-because", reason = reason);
             out.push_str(&look.labelled(&say!("report-road"), LABELS, &text));
@@ -186,6 +193,7 @@ pub(crate) fn comparisons(comparisons: &[Comparison], look: &Look) -> String {
             out.push_str(&look.labelled(&say!("report-label-note"), LABELS, remark));
         }
     }
+    out.push_str(&remarks.paragraph(look));
     out
 }
 

@@ -8,6 +8,7 @@ use crate::doctor_text::told;
 use crate::exchange_text;
 use crate::look::{Look, clean, table};
 use crate::measured_text::{self, or_unknown};
+use crate::over_time;
 use crate::record::TestRecord;
 use crate::units;
 
@@ -53,6 +54,9 @@ pub fn test(record: &TestRecord, look: &Look) -> String {
         }
     };
     out.push_str(&measured_text::road(&record.comparisons, look));
+    if !look.details {
+        out.push_str(&over_time::throughput(&record.comparisons, look));
+    }
     for comparison in &record.comparisons {
         for remark in &comparison.remarks {
             let text = told(&measured_text::title(comparison), remark);

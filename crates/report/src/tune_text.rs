@@ -9,6 +9,7 @@ use wirespeed_words::say;
 use crate::doctor_text::told;
 use crate::look::{Look, columns, table};
 use crate::measured_text::or_unknown;
+use crate::over_time;
 use crate::record::{PlanRecord, TuneRecord};
 use crate::units;
 
@@ -335,6 +336,9 @@ fn one(experiment: &Experiment, look: &Look) -> String {
         out.push_str(&look.labelled(&say!("report-label-guard"), LABELS, &text));
     }
     out.push_str(&look.labelled(&say!("report-label-why"), LABELS, &experiment.why));
+    if look.details {
+        out.push_str(&over_time::experiment(experiment, look));
+    }
     if look.details && experiment.changes.len() > 1 {
         for made in &experiment.changes {
             let end = match made.end {

@@ -4,6 +4,7 @@ use std::path::Path;
 
 use serde::de::DeserializeOwned;
 use wirespeed_doctor::{Evidence, judge};
+use wirespeed_measure::{Comparison, Interval, Sample, Via};
 use wirespeed_report::{DoctorRecord, Look, TestRecord, TuneRecord, diff};
 use wirespeed_words::{Language, within};
 
@@ -212,4 +213,105 @@ fn colours_only_when_asked_for() {
     let record: TestRecord = recorded("test-healthy.json");
     assert!(!wirespeed_report::test(&record, &Look::new(80, false, true)).contains('\u{1b}'));
     assert!(wirespeed_report::test(&record, &Look::new(80, true, true)).contains('\u{1b}'));
+}
+
+/// Recorded loads have no intervals, for they are most of a record. Here is what ten seconds of such a load look like, two of
+/// them its warm-up: a slow start, then the saw of a loss-based congestion control. The far end said nothing for a second of
+/// the second load.
+fn with_intervals(samples: &mut [Sample]) {
+    for (index, sample) in samples.iter_mut().enumerate() {
+        let rate = sample.rate;
+        sample.load.warm_up = 2.0;
+        sample.ran = 8.0;
+        let interval = |tenth: u32| {
+            let at = f64::from(tenth) * 0.1;
+            let saw = ((at + index as f64 * 0.7) % 3.1) / 3.1;
+            let slow_start = at.min(1.0);
+            let depth = if sample.load.via == Via::Tunnel {
+                0.6
+            } else {
+                0.1
+            };
+            Interval {
+                start: at,
+                seconds: 0.1,
+                rate: rate * slow_start * (1.0 - depth * (1.0 - saw)),
+                retransmits: Some(u64::from(saw < 0.03)),
+                congestion_window: Some((rate * 0.004 * slow_start * (0.5 + 0.5 * saw)) as u64),
+                rtt: None,
+                warm_up: tenth < 20,
+            }
+        };
+        let heard = |tenth: &u32| index != 1 || !(60..70).contains(tenth);
+        sample.intervals = (0..100).filter(heard).map(interval).collect();
+    }
+}
+
+fn comparisons_over_time(comparisons: &mut [Comparison]) {
+    for comparison in comparisons {
+        with_intervals(&mut comparison.samples);
+    }
+}
+
+fn test_over_time() -> TestRecord {
+    let mut record: TestRecord = recorded("test-healthy.json");
+    comparisons_over_time(&mut record.comparisons);
+    record
+}
+
+fn doctor_over_time() -> DoctorRecord {
+    let mut record: DoctorRecord = recorded("doctor-healthy.json");
+    comparisons_over_time(&mut record.measurements.comparisons);
+    record
+}
+
+fn tune_over_time() -> TuneRecord {
+    let mut record: TuneRecord = recorded("tune-black-hole.json");
+    let test: TestRecord = recorded("test-healthy.json");
+    let samples = test.comparisons.into_iter().flat_map(|one| one.samples);
+    let mut samples: Vec<Sample> = samples.collect();
+    with_intervals(&mut samples);
+    record.outcome.experiments[0].samples = samples;
+    record
+}
+
+#[test]
+fn throughput_and_window_over_time() {
+    let (test, doctor, tune) = (test_over_time(), doctor_over_time(), tune_over_time());
+    for (language, mark) in [(Language::English, ""), (Language::French, "fr-")] {
+        within(language, || {
+            for width in [60, 80, 120] {
+                let short = Look::new(width, false, false);
+                let text = wirespeed_report::test(&test, &short);
+                assert_fits(&text, width);
+                insta::assert_snapshot!(format!("{mark}over-time-test-{width}"), text);
+                let text = wirespeed_report::doctor(&doctor, " --far netns:b", &short);
+                assert_fits(&text, width);
+                assert!(text.lines().count() <= 24, "one screen of answer: {text}");
+                insta::assert_snapshot!(format!("{mark}over-time-doctor-{width}"), text);
+            }
+            for width in [80, 120] {
+                let all = Look::new(width, false, true);
+                let text = wirespeed_report::test(&test, &all);
+                assert_fits(&text, width);
+                insta::assert_snapshot!(format!("{mark}over-time-test-details-{width}"), text);
+                let text = wirespeed_report::tune(&tune, " --far netns:b", &all);
+                assert_fits(&text, width);
+                insta::assert_snapshot!(format!("{mark}over-time-tune-details-{width}"), text);
+            }
+        });
+    }
+}
+
+#[test]
+fn lines_over_time_can_do_without_unicode() {
+    let record = test_over_time();
+    let blocks = |text: &str| text.contains(['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█', '·']);
+    for details in [false, true] {
+        let look = Look::new(80, false, details);
+        assert!(blocks(&wirespeed_report::test(&record, &look)));
+        let text = wirespeed_report::test(&record, &look.in_ascii(true));
+        assert!(!blocks(&text), "{text}");
+        assert!(text.contains("9 is 94.4 Mbit/s"), "{text}");
+    }
 }

@@ -151,6 +151,21 @@ report-rtt-none = { $sent ->
 # Probes.
 report-probes = Probes
 report-size-passed = { $size } bytes passed
+# Over time. $full stands for the top of the scale, $gap for what was not measured.
+report-over-time = Throughput over time
+report-over-time-tunnel = The tunnel over time, on the scale of the road
+report-over-time-rate = throughput
+report-over-time-window = congestion window
+report-over-time-direction = throughput, { $direction }
+report-over-time-without = without
+report-over-time-with = with
+report-over-time-scale = { $full } is { $most }, each character { $step }
+report-over-time-of = { $span } of { $most }
+report-over-time-top = { $full } is the most of road and tunnel, each character { $step }.
+report-over-time-parted = Warm-ups are left out; a space parts two loads.
+report-over-time-whole = Warm-ups are left out.
+report-over-time-gap = Marked { $gap }: time without a measurement.
+
 report-size-passed-nothing = nothing passed
 report-size-failed = { $size } did not
 report-size-all = everything up to the MTU

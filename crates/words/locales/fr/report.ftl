@@ -154,6 +154,21 @@ report-rtt-none = { $sent ->
 # Sondes.
 report-probes = Sondes
 report-size-passed = { $size } octets passent
+# Au fil du temps. $full est le haut de l’échelle, $gap ce qui n’a pas été mesuré.
+report-over-time = Débit au fil du temps
+report-over-time-tunnel = Le tunnel au fil du temps, à l’échelle du chemin
+report-over-time-rate = débit
+report-over-time-window = fenêtre de congestion
+report-over-time-direction = débit, { $direction }
+report-over-time-without = sans
+report-over-time-with = avec
+report-over-time-scale = { $full } vaut { $most }, chaque caractère { $step }
+report-over-time-of = { $span } sur { $most }
+report-over-time-top = { $full } est le plus haut du chemin et du tunnel, chaque caractère vaut { $step }.
+report-over-time-parted = Sans les mises en route ; une espace sépare deux charges.
+report-over-time-whole = Sans les mises en route.
+report-over-time-gap = Marqué { $gap } : un temps sans mesure.
+
 report-size-passed-nothing = rien ne passe
 report-size-failed = { $size } non
 report-size-all = et tout jusqu’à la MTU
