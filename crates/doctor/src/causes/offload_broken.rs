@@ -200,7 +200,7 @@ fn found(evidence: &Evidence, probe: &SegmentationProbe) -> Found {
     for text in known(evidence, end) {
         lines.push(line(say!("offload-broken-line-known"), from, (), text, ""));
     }
-    for link in outer_links(evidence, end).into_iter() {
+    for link in outer_links(evidence, end) {
         if let Some(is_on) = link.offloads.value().and_then(|all| all.get(FEATURE)) {
             lines.push(line(FEATURE, on(&link.name, from), (), *is_on, ""));
         }
