@@ -12,12 +12,13 @@
 # make bench-steps  each step of the data plane by itself, and what sealing and opening cost above the cipher
 # make book    the user guide as HTML, English and French, into target/book
 # make lint    rustfmt and clippy
+# make schemas  the JSON Schemas in docs/schemas anew, after a change of what is printed
 # make deny    licences, sources and known weaknesses of all that wirespeed is built from (fetches its tool the first time)
 # make fuzz    each fuzz target for a minute (FUZZ_SECONDS=…; TARGETS=… for some)
 
 export PATH := $(PATH):$(if $(CARGO_HOME),$(CARGO_HOME),$(HOME)/.cargo)/bin
 
-.PHONY: setup build deb static demo test test-full test-kernel peers bench bench-device bench-steps book lint deny fuzz
+.PHONY: setup build deb static demo test test-full test-kernel peers bench bench-device bench-steps book schemas lint deny fuzz
 
 setup:
 	@scripts/setup
@@ -56,6 +57,7 @@ peers:
 
 bench: build
 	@bench/run target/release/wirespeed
+	@bench/answers target/release/wirespeed
 
 bench-device: setup
 	@bench/device/run $(OPTIONS)
@@ -65,6 +67,9 @@ bench-steps: setup
 
 book: setup
 	cargo run --quiet --package wirespeed-book
+
+schemas:
+	WIRESPEED_WRITE_SCHEMAS=1 cargo test --quiet --package wirespeed-schemas --test published
 
 lint:
 	@scripts/setup lint
