@@ -118,9 +118,10 @@ impl Command {
     /// The schema's name, when the user asked for JSON.
     fn with_json(&self) -> Option<&'static str> {
         match self {
-            Self::Doctor(arguments) if arguments.show.json => Some("doctor"),
-            Self::Tune(arguments) if arguments.json() => Some("tune"),
-            Self::Test(arguments) if arguments.show.json => Some("test"),
+            Self::Doctor(arguments) => arguments.schema(),
+            Self::Tune(arguments) => arguments.schema(),
+            Self::Test(arguments) => arguments.show.json.then_some("test"),
+            Self::Lab(arguments) => arguments.schema(),
             _ => None,
         }
     }

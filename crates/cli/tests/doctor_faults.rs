@@ -236,8 +236,8 @@ impl Ended {
     }
 
     fn check(&self, wanted: &Wanted, lab: &Lab) -> Result<(), String> {
-        let report: Value = serde_json::from_slice(&self.out)
-            .map_err(|error| format!("the doctor printed no JSON object ({error})"))?;
+        let report: Value = wirespeed_schemas::read(&self.out)
+            .map_err(|error| format!("what the doctor printed: {error}"))?;
         ensure(report["schema"]["name"] == "wirespeed.doctor", || {
             format!("the schema is {}", report["schema"])
         })?;

@@ -150,7 +150,7 @@ fn healthy(test: &str) -> Option<(Turn, Lab)> {
 }
 
 fn parsed(stdout: &[u8], stderr: &[u8]) -> Value {
-    serde_json::from_slice(stdout)
+    wirespeed_schemas::read(stdout)
         .unwrap_or_else(|error| panic!("{error}: {}", String::from_utf8_lossy(stderr)))
 }
 

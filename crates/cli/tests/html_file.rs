@@ -26,6 +26,7 @@ fn a_report_is_written_also_when_something_is_wrong() {
     let shown = file.display().to_string();
     let output = doctor(&["--html", &shown, "--json"]);
     assert_eq!(code(&output), Some(1), "{output:?}");
+    wirespeed_schemas::read(&output.stdout).expect("one JSON object");
     // The JSON is as it is without it.
     assert_eq!(output.stdout, doctor(&["--json"]).stdout);
     let page = std::fs::read_to_string(&file).expect("a report");

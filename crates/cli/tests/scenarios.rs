@@ -68,10 +68,9 @@ fn as_it_should_be(scenario: &Scenario) -> Result<(), String> {
     }
     arguments.extend(scenario.doctor_args.iter().map(String::as_str));
     let (output, took) = settled(&scenario.name, || lab.doctor(&arguments));
-    let report: Value = serde_json::from_slice(&output.stdout).map_err(|error| {
+    let report: Value = wirespeed_schemas::read(&output.stdout).map_err(|error| {
         format!(
-            "the doctor printed no JSON object ({error}): {}\n{}",
-            String::from_utf8_lossy(&output.stdout),
+            "what the doctor printed: {error}\n{}",
             String::from_utf8_lossy(&output.stderr)
         )
     })?;
@@ -174,7 +173,7 @@ fn a_tunnel_of_our_own_is_the_default_and_tells_more() {
     assert_eq!(lab.implementation, "wirespeed");
     // With nothing at the far end no load is run.
     let output = lab.doctor(&[]);
-    let report: Value = serde_json::from_slice(&output.stdout).expect("a JSON object");
+    let report: Value = wirespeed_schemas::read(&output.stdout).expect("a JSON object");
     let tunnel = &report["machines"][0]["facts"]["tunnels"][0];
     assert_eq!(
         tunnel["implementation"]["program"], "wirespeed-device",

@@ -211,7 +211,7 @@ fn wrong_usage_is_told_in_french_and_ends_as_in_english() {
 fn what_scripts_read_is_english_unless_french_was_asked_for_by_name() {
     let told = |arguments: &[&str]| {
         let output = run_in_french(arguments);
-        let record: Value = serde_json::from_slice(&output.stdout).expect("one JSON object");
+        let record = wirespeed_schemas::read(&output.stdout).expect("one JSON object");
         record["error"]["what"].as_str().expect("what").to_owned()
     };
     let asked = ["test", "nosuchwg", "--json", "--quiet"];
@@ -273,7 +273,7 @@ fn an_unknown_interface_is_one_sentence_and_one_object() {
     for command in ["doctor", "test", "tune"] {
         let output = run(&[command, "nosuchwg", "--json", "--quiet"]);
         assert_eq!(code(&output), 3, "{command}: {}", text(&output.stderr));
-        let record: Value = serde_json::from_slice(&output.stdout).expect("one JSON object");
+        let record = wirespeed_schemas::read(&output.stdout).expect("one JSON object");
         assert_eq!(record["schema"]["name"], format!("wirespeed.{command}"));
         assert_eq!(record["schema"]["version"], 1);
         assert_eq!(record["verdict"], "unmeasured");

@@ -60,7 +60,7 @@ fn watch(lab: &Lab, time: &str) -> (Output, Value) {
         .args(["--far", &format!("netns:{}", lab.far_end())])
         .output()
         .expect("ip netns exec runs");
-    let record = serde_json::from_slice(&output.stdout).unwrap_or_else(|error| {
+    let record = wirespeed_schemas::read(&output.stdout).unwrap_or_else(|error| {
         panic!(
             "no JSON object ({error}): {}",
             String::from_utf8_lossy(&output.stderr)

@@ -23,6 +23,7 @@ const MOST_HOPS: usize = 3;
 
 /// How a figure stands to its rule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum Standing {
     /// At the rule's share or above, or not clearly below it.
@@ -35,6 +36,7 @@ pub enum Standing {
 
 /// One hop's or the whole chain's share in one direction.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Share {
     /// Who sends, seen from the first machine.
     pub direction: Direction,
@@ -48,6 +50,7 @@ pub struct Share {
 
 /// The verdict on one hop.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct HopVerdict {
     /// The machine nearer to the start.
     pub from: String,
@@ -61,6 +64,7 @@ pub struct HopVerdict {
 
 /// The hop that holds the chain back.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct WorstHop {
     /// Its place, from 0.
     pub hop: usize,
@@ -74,6 +78,7 @@ pub struct WorstHop {
 
 /// What a chain of hops comes to.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct HopReport {
     /// `healthy` when every rule that applies holds, `findings` when one is broken, else `unmeasured`.
     pub verdict: Verdict,

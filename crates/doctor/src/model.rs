@@ -10,6 +10,7 @@ use wirespeed_settings::{Setting, Value};
 
 /// What is at the other end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum FarKind {
     /// wirespeed itself: everything can be known.
@@ -22,6 +23,7 @@ pub enum FarKind {
 
 /// Everything the checks may look at. Plain data: a recorded `Evidence` is a test case of the doctor.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Evidence {
     /// The tunnel's interface here.
     pub interface: String,
@@ -89,6 +91,7 @@ pub struct Evidence {
 
 /// A measurement that was made because a check could not tell its cause without it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Asked {
     /// What was measured (`numbered datagrams outside the tunnel, upload`).
     pub what: String,
@@ -100,6 +103,7 @@ pub struct Asked {
 
 /// The order of events on an idle tunnel (see `nat-timeout`).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct IdleReturn {
     /// Echo replies of (sent by the far end) before anything was sent from here.
     pub far_first: (u32, u32),
@@ -113,6 +117,7 @@ pub struct IdleReturn {
 
 /// The sender's congestion control against another, interleaved, per socket (`TCP_CONGESTION`).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CongestionTrial {
     /// Who sends.
     pub direction: Direction,
@@ -128,6 +133,7 @@ pub struct CongestionTrial {
 
 /// How bad.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum Severity {
     /// Worth knowing.
@@ -140,6 +146,7 @@ pub enum Severity {
 
 /// One line of evidence.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct EvidenceLine {
     /// The counter, file or probe (`Udp RcvbufErrors`, `don't-fragment probe`).
     pub what: String,
@@ -155,6 +162,7 @@ pub struct EvidenceLine {
 
 /// What is wrong.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Finding {
     /// Stable code (`mtu-exceeds-path`).
     pub code: String,
@@ -180,6 +188,7 @@ pub struct Finding {
 
 /// What a remedy is meant to better.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Goal {
     /// More goodput through the tunnel.
@@ -190,6 +199,7 @@ pub enum Goal {
 
 /// Which machine a change is made on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum End {
     /// Where wirespeed was started.
@@ -200,6 +210,7 @@ pub enum End {
 
 /// One change.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Change {
     /// On which machine.
     pub end: End,
@@ -211,6 +222,7 @@ pub struct Change {
 
 /// Something that helps.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Remedy {
     /// One line: what it does.
     pub title: String,
@@ -230,6 +242,7 @@ pub struct Remedy {
 
 /// A folk remedy that would not help here.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Refusal {
     /// What people try.
     pub remedy: String,
@@ -239,6 +252,7 @@ pub struct Refusal {
 
 /// The answer in one word.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum Verdict {
     /// Compared with the road in each direction, often and steadily enough, and nothing found.
@@ -251,6 +265,7 @@ pub enum Verdict {
 
 /// The doctor's answer.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Diagnosis {
     /// The answer in one word.
     pub verdict: Verdict,

@@ -9,6 +9,7 @@ use crate::SocketHolder;
 
 /// Which connections to list. A connection is listed when one of the conditions that are given holds.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct ConnectionsWanted {
     /// Its own address is one of these.
@@ -24,6 +25,7 @@ pub struct ConnectionsWanted {
 
 /// Established TCP connections of this network namespace, and the sockets that listen.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct Connections {
     /// `CLOCK_MONOTONIC` in seconds.
@@ -40,6 +42,7 @@ pub struct Connections {
 
 /// An established TCP connection.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct TcpConnection {
     /// Own address (IPv4 also where the socket is of IPv6).
     pub local: SocketAddr,
@@ -66,6 +69,7 @@ pub struct TcpConnection {
 /// `struct tcp_info`. What older kernels lack is `None`. Times in seconds since the connection began unless said
 /// otherwise, rates in bit/s, sizes in bytes.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct TcpInfo {
     /// Congestion window in segments.
@@ -187,6 +191,7 @@ fn progress(seconds: f64, before: &TcpConnection, now: &TcpConnection) -> Option
 
 /// What one connection did between two readings. What the kernel does not tell is `None`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct TcpProgress {
     /// Seconds between the readings.
     pub seconds: f64,
@@ -210,6 +215,7 @@ pub struct TcpProgress {
 
 /// A TCP socket that listens.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct TcpListener {
     /// Where.
     pub local: SocketAddr,

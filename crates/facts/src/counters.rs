@@ -8,6 +8,7 @@ use crate::{DeviceCounters, Quota};
 
 /// Counters at one moment. Cheap to read (milliseconds).
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Counters {
     /// `CLOCK_MONOTONIC` in seconds.
     pub at: f64,
@@ -57,6 +58,7 @@ pub struct Counters {
 
 /// Time of one core in seconds, since boot or between two moments (`/proc/stat`).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CoreTime {
     /// user + nice.
     pub user: f64,
@@ -88,6 +90,7 @@ impl CoreTime {
 
 /// One core's row of `/proc/net/softnet_stat`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Softnet {
     /// Packets processed.
     pub processed: u64,
@@ -99,6 +102,7 @@ pub struct Softnet {
 
 /// Counters of one link (`IFLA_STATS64`).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct LinkCounters {
     /// Bytes received.
     pub rx_bytes: u64,
@@ -137,6 +141,7 @@ pub struct LinkCounters {
 
 /// Counters of one peer.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PeerCounters {
     /// Bytes received.
     pub rx_bytes: u64,
@@ -146,6 +151,7 @@ pub struct PeerCounters {
 
 /// Counters of a root queueing discipline.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct QdiscCounters {
     /// Packets dropped.
     pub drops: u64,
@@ -157,6 +163,7 @@ pub struct QdiscCounters {
 
 /// CPU time of a process.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ProcessTime {
     /// Name of its program.
     pub program: String,
@@ -167,6 +174,7 @@ pub struct ProcessTime {
 /// How often the processor slowed down for its heat (`thermal_throttle` of Intel's processors), since boot or
 /// between two moments.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Throttling {
     /// Sum over the cores.
     pub core_events: u64,
@@ -176,6 +184,7 @@ pub struct Throttling {
 
 /// The connection tracking table of this network namespace.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ConntrackTable {
     /// Connections in it now (`net.netfilter.nf_conntrack_count`).
     pub entries: u64,
@@ -193,6 +202,7 @@ impl ConntrackTable {
 /// What moved between two readings. Same shapes as [`Counters`]; rows without any movement are left out
 /// of the maps.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CountersDelta {
     /// Seconds between the readings.
     pub seconds: f64,

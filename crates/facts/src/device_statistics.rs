@@ -28,6 +28,7 @@ const LONGEST_TEXT: usize = 300;
 
 /// What a device tells of itself. What it leaves out is empty or `None`.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct DeviceStatistics {
     /// Version of the program.
@@ -48,6 +49,7 @@ pub struct DeviceStatistics {
 
 /// A thread of a device; counts since its start.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct DeviceWorker {
     /// Name of the thread.
@@ -68,6 +70,7 @@ pub struct DeviceWorker {
 
 /// One direction of a worker; counts since its start.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct DeviceFlow {
     /// Inner packets.
@@ -80,6 +83,7 @@ pub struct DeviceFlow {
 
 /// One offload of the kernel's.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct DeviceOffload {
     /// Its name (`udp-gso`).
@@ -94,6 +98,7 @@ pub struct DeviceOffload {
 
 /// What a device counted, at one moment or between two.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct DeviceCounters {
     /// Dropped, by reason.
     pub drops: BTreeMap<String, u64>,
@@ -103,6 +108,7 @@ pub struct DeviceCounters {
 
 /// What one worker did.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct WorkerCounters {
     /// Processor time in seconds, where it is known.
     pub cpu: Option<f64>,

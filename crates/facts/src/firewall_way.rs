@@ -19,6 +19,7 @@ use crate::firewall_walk::{Fate, Way};
 /// certainly decides; jumps that such a packet cannot take are not followed, and chains of the type `nat` do not
 /// count, since only the first packet of a flow sees them.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct TunnelFilter {
     /// Rules per hook in the way of an outer packet that comes in (UDP to the listen port).

@@ -10,6 +10,7 @@ use crate::{Known, ProcessTime, core_list, files};
 
 /// What the machine is made of.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct Hardware {
     /// The hypervisor the machine runs under (`kvm`, `vmware`, `xen`, `amazon`, … or `unnamed`); `None` = none can be
@@ -27,6 +28,7 @@ pub struct Hardware {
 
 /// A NUMA node.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct NumaNode {
     /// Its number.
     pub node: u32,
@@ -36,6 +38,7 @@ pub struct NumaNode {
 
 /// Frequencies of the cores in Hz.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Frequencies {
     /// Now, per online core.
     pub current: Vec<u64>,

@@ -8,6 +8,7 @@ use crate::{Known, files};
 
 /// Where the kernel's own WireGuard is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum KernelWireGuard {
     /// Part of the kernel's image.

@@ -6,6 +6,11 @@ use serde::{Deserialize, Serialize};
 ///
 /// In JSON: `{"value": …}` or `{"unknown": "because …"}`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(
+    feature = "schema",
+    derive(schemars::JsonSchema),
+    schemars(rename = "Known_{T}")
+)]
 pub enum Known<T> {
     /// The value as the machine gave it.
     #[serde(rename = "value")]

@@ -12,6 +12,7 @@ use crate::{Known, core_list, drivers, files, interrupts};
 
 /// What is behind a link.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct LinkDetail {
     /// The NUMA node of its card; `None` = the firmware names none, or the link is virtual.
@@ -37,6 +38,7 @@ pub struct LinkDetail {
 
 /// A receive queue as the kernel sees it.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ReceiveQueue {
     /// Cores that receive packet steering may hand its packets to; empty = it is off.
     pub rps_cores: Vec<u32>,
@@ -46,6 +48,7 @@ pub struct ReceiveQueue {
 
 /// A transmit queue as the kernel sees it.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct TransmitQueue {
     /// Cores that transmit packet steering ties to it; empty = any.
     pub xps_cores: Vec<u32>,
@@ -53,6 +56,7 @@ pub struct TransmitQueue {
 
 /// Ring sizes in packets; `None` where the driver has no such number.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Rings {
     /// Receive ring now.
     pub receive: Option<u32>,
@@ -66,6 +70,7 @@ pub struct Rings {
 
 /// Hardware queues in use and most possible; `None` where the driver has no such number.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Channels {
     /// For receiving only.
     pub receive: Option<u32>,
@@ -83,6 +88,7 @@ pub struct Channels {
 
 /// How a card spreads flows over its queues.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct Spreading {
     /// Different queues in its indirection table.
@@ -95,6 +101,7 @@ pub struct Spreading {
 
 /// An interrupt of a card.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Interrupt {
     /// Its number.
     pub number: u32,

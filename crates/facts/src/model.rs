@@ -19,6 +19,7 @@ pub struct Scope {
 
 /// One machine (seen from one network namespace) at one moment.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Facts {
     /// Seconds since the Unix epoch.
     pub taken_at: f64,
@@ -64,6 +65,7 @@ impl Facts {
 
 /// Who and what this machine is.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Host {
     /// `uname -n`.
     pub name: String,
@@ -90,6 +92,7 @@ pub struct Host {
 
 /// The processor.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Cpu {
     /// Model name as the kernel gives it.
     pub model: Known<String>,
@@ -106,6 +109,7 @@ pub struct Cpu {
 
 /// One network link.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Link {
     /// Interface index.
     pub index: u32,
@@ -181,6 +185,7 @@ impl Link {
 
 /// Who carries the tunnel.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case", tag = "kind")]
 pub enum Implementation {
     /// Link kind `wireguard`.
@@ -198,6 +203,7 @@ pub enum Implementation {
 
 /// One WireGuard device. Keys are public keys in base64; private and preshared keys never leave the reader.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Tunnel {
     /// Interface name.
     pub name: String,
@@ -222,6 +228,7 @@ pub struct Tunnel {
 
 /// One peer of a WireGuard device.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Peer {
     /// Public key, base64.
     pub public_key: String,
@@ -241,6 +248,7 @@ pub struct Peer {
 
 /// A UDP socket as sock_diag shows it (`SK_MEMINFO`).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct UdpSocket {
     /// Local address.
     pub local: SocketAddr,
@@ -260,6 +268,7 @@ pub struct UdpSocket {
 
 /// Which process holds a socket.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SocketHolder {
     /// Process id.
     pub pid: u32,
@@ -271,6 +280,7 @@ pub struct SocketHolder {
 
 /// The way to one endpoint.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct EndpointRoute {
     /// The endpoint's address (or a peer's inner address when `inside` is true).
     pub to: IpAddr,
@@ -290,6 +300,7 @@ pub struct EndpointRoute {
 
 /// A packet filter in a few figures.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Firewall {
     /// Rules per hook (`input`, `forward`, …).
     pub rules_per_hook: BTreeMap<String, usize>,

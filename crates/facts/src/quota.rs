@@ -11,6 +11,7 @@ use crate::files;
 /// Processor time that the control group of a tunnel's daemon allows; the groups above it count, too. Since boot, or
 /// between two moments.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct Quota {
     /// The group with the least allowance, as in `/proc/PID/cgroup`. In a delta: at the later reading.

@@ -12,6 +12,7 @@ use crate::LabError;
 
 /// 1 to 8 lower-case letters and digits.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(try_from = "String", into = "String")]
 pub struct LabId(String);
 

@@ -28,6 +28,7 @@ const LARGEST_FILE: u64 = 64 * 1024;
 
 /// A practice road and what is wrong with it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Scenario {
     /// Short name: lower-case letters, digits and hyphens.
@@ -75,6 +76,7 @@ pub struct Scenario {
 
 /// Which hosts there are and how they are joined.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Topology {
     /// `client – road – server`: the tunnel ends on the hosts that use it.
@@ -87,6 +89,7 @@ pub enum Topology {
 
 /// The cables (veth pairs) of the whole lab.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields, default)]
 pub struct Links {
     /// MTU of every cable.

@@ -17,13 +17,15 @@ pub(crate) const DIRECTORY: &str = "/run/wirespeed/lab";
 const HUB_INTERFACES: [usize; 2] = [2, 3];
 
 /// Format of the file.
-const SCHEMA: u32 = 1;
+const FORMAT: u32 = 1;
 
 /// A lab as its file tells.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Lab {
     /// Format of this file.
-    pub schema: u32,
+    #[serde(alias = "schema")]
+    pub format: u32,
     /// Its identifier.
     pub id: LabId,
     /// How far it got.
@@ -49,6 +51,7 @@ pub struct Lab {
 
 /// How far a lab got.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum Phase {
     /// Being made.
@@ -59,6 +62,7 @@ pub enum Phase {
 
 /// A process that can't be mistaken for a later one with the same number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Owner {
     /// Process id.
     pub pid: u32,
@@ -68,6 +72,7 @@ pub struct Owner {
 
 /// What delays packets on the road.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum DelayMeans {
     /// There is no delay.
@@ -138,7 +143,7 @@ impl Lab {
             })
             .collect();
         Lab {
-            schema: SCHEMA,
+            format: FORMAT,
             id: id.clone(),
             phase: Phase::Building,
             owner: Owner::this(),
@@ -257,6 +262,7 @@ impl Lab {
 
 /// One address of a lab.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Address {
     /// Host within the lab.
     pub host: String,
@@ -268,6 +274,7 @@ pub struct Address {
 
 /// The networks of a lab.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum Network {
     /// Outside the tunnel: the bare path.
@@ -326,7 +333,7 @@ pub(crate) fn parse(text: &str, id: &LabId) -> Option<Lab> {
         .iter()
         .filter(|h| h.tunnel_interface.is_some())
         .count();
-    (lab.schema == SCHEMA && lab.id == *id && ends == 2).then_some(lab)
+    (lab.format == FORMAT && lab.id == *id && ends == 2).then_some(lab)
 }
 
 /// Removes every file of a lab; the one that names it last.

@@ -12,10 +12,11 @@ use serde::Serialize;
 use wirespeed_words::say;
 
 use crate::command::Runner;
-use crate::{DelayMeans, Host, Lab, LabError, LabId, emulator, netns, road, state};
+use crate::{DelayMeans, Host, Lab, LabError, LabId, Scenario, emulator, netns, road, state};
 
 /// A lab and how it is now.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct LabStatus {
     /// What its file tells.
     pub lab: Lab,
@@ -25,8 +26,19 @@ pub struct LabStatus {
     pub notes: Vec<String>,
 }
 
+/// What there is to practise on.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct LabList {
+    /// The scenarios in the program.
+    pub scenarios: Vec<Scenario>,
+    /// Every lab on this machine, ready, being made, or left behind.
+    pub labs: Vec<Lab>,
+}
+
 /// A host as it is.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct HostStatus {
     /// Names and addresses.
     pub host: Host,

@@ -23,6 +23,7 @@ pub(crate) const ROAD_2: &str = "road2";
 
 /// One host of a lab.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Host {
     /// Name within the lab (`client`).
     pub name: String,

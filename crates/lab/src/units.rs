@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 /// What a TOML value may be where a quantity is meant.
 #[derive(Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(untagged, expecting = "a text such as \"20ms\" or a number")]
 enum Written {
     Number(f64),
@@ -69,6 +70,7 @@ macro_rules! quantity {
 
 /// Bits per second on the wire, Ethernet header included, as `tc(8)` counts them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(try_from = "Written", into = "String")]
 pub struct Rate(u64);
 
@@ -115,6 +117,7 @@ quantity!(Rate, Rate::read);
 
 /// A span of time, at most an hour.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(try_from = "Written", into = "String")]
 pub struct Span(Duration);
 
@@ -142,6 +145,7 @@ quantity!(Span, Span::read);
 
 /// A share of packets lost: `"1%"` or `0.01`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(try_from = "Written", into = "String")]
 pub struct Loss {
     per_million: u32,
@@ -183,6 +187,7 @@ quantity!(Loss, Loss::read);
 
 /// Length of the bottleneck's first-in first-out queue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(try_from = "Written", into = "String")]
 pub enum Queue {
     /// What the rate sends in this time.
@@ -246,6 +251,7 @@ const FULL_PACKET: u64 = 1514;
 
 /// Maximum transmission unit in bytes, 576 (what every IPv4 host accepts) to 9,000.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(try_from = "i64", into = "u32")]
 pub struct Mtu(u32);
 

@@ -54,6 +54,7 @@ pub struct ChainPlan {
 
 /// One hop's figures of one direction, bit/s. A stalled sample counts as 0.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct HopRates {
     /// Who sends.
     pub direction: Direction,
@@ -69,6 +70,7 @@ pub struct HopRates {
 
 /// One hop in one round, bit/s.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Round {
     /// Outside the tunnel.
     pub bare: Option<f64>,
@@ -78,6 +80,7 @@ pub struct Round {
 
 /// One hop as it was measured.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct HopMeasured {
     /// The machine nearer to the start.
     pub from: String,
@@ -93,6 +96,7 @@ pub struct HopMeasured {
 
 /// The whole chain in one direction, bit/s.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct WholeRates {
     /// Who sends, seen from the first machine.
     pub direction: Direction,
@@ -108,6 +112,7 @@ pub struct WholeRates {
 
 /// What a chain carries.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ChainMeasured {
     /// In order.
     pub hops: Vec<HopMeasured>,

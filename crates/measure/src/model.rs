@@ -6,6 +6,7 @@ use wirespeed_words::say;
 
 /// Outside the tunnel or through it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum Via {
     /// Straight to the peer's endpoint address.
@@ -16,6 +17,7 @@ pub enum Via {
 
 /// As seen from the machine wirespeed was started on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum Direction {
     /// Here sends.
@@ -36,6 +38,7 @@ impl Direction {
 
 /// Transport of the load.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum Protocol {
     /// TCP, as fast as it goes.
@@ -46,6 +49,7 @@ pub enum Protocol {
 
 /// One load.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Load {
     /// Bare or tunnel.
     pub via: Via,
@@ -67,6 +71,7 @@ pub struct Load {
 
 /// Who counted the bytes of a sample.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum CountedBy {
     /// The receiving iperf3: what arrived.
@@ -81,6 +86,7 @@ pub enum CountedBy {
 
 /// One interval of one load (all streams together).
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Interval {
     /// Start, seconds after the load began (warm-up included).
     pub start: f64,
@@ -100,6 +106,7 @@ pub struct Interval {
 
 /// Round-trip times of a train of echo requests.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct RttSummary {
     /// Requests sent.
     pub sent: u32,
@@ -118,6 +125,7 @@ pub struct RttSummary {
 /// One load that really ran. A load that did not is an error ([`crate::MeasureError`]), never a zero; a load
 /// that ran and moved nothing (a black hole) is a sample with `stalled`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Sample {
     /// What was asked for.
     pub load: Load,
@@ -160,6 +168,7 @@ pub struct Sample {
 
 /// One pair, taken one straight after the other.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Pair {
     /// Bare (or A), bit/s.
     pub bare: f64,
@@ -171,6 +180,7 @@ pub struct Pair {
 
 /// Bare against tunnel, interleaved.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Comparison {
     /// Who sends.
     pub direction: Direction,
@@ -209,6 +219,7 @@ impl Comparison {
 
 /// A difference with its 95 % confidence interval.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Estimate {
     /// Point estimate (median over pairs).
     pub value: f64,
@@ -220,6 +231,7 @@ pub struct Estimate {
 
 /// What a don't-fragment probe of one direction found.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PathMtu {
     /// Who sends.
     pub direction: Direction,
@@ -239,6 +251,7 @@ pub struct PathMtu {
 
 /// Sizes that pass inside the tunnel.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct TunnelSweep {
     /// Who sends.
     pub direction: Direction,
@@ -250,6 +263,7 @@ pub struct TunnelSweep {
 
 /// Something that was meant to be measured and was not.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct NotMeasured {
     /// What.
     pub what: String,

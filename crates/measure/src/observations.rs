@@ -11,6 +11,7 @@ use crate::{Direction, Estimate, Via};
 /// What the sender's TCP waited for during a load: `tcp_info` of the load's own connections, read through `sock_diag`
 /// (`include/uapi/linux/tcp.h`).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Windows {
     /// Connections that were seen from beginning to end of the reading.
     pub connections: u32,
@@ -47,6 +48,7 @@ pub struct Windows {
 
 /// Numbered UDP datagrams of one size at one rate, and how they arrived (terms of RFC 4737 and RFC 5236).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SequenceProbe {
     /// Outside or through the tunnel.
     pub via: Via,
@@ -104,6 +106,7 @@ impl SequenceProbe {
 /// The same datagrams handed to the kernel one by one and as one train (`UDP_SEGMENT`, udp(7)), outside the tunnel:
 /// whether segmentation works on the way out.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SegmentationProbe {
     /// Who sends.
     pub direction: Direction,
@@ -123,6 +126,7 @@ pub struct SegmentationProbe {
 
 /// One cap of a rate sweep.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SweepStep {
     /// Cap, bit/s; `None` = no cap.
     pub cap: Option<f64>,
@@ -140,6 +144,7 @@ pub struct SweepStep {
 
 /// The search for the highest rate that stays stable.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct RateSweep {
     /// Who sends.
     pub direction: Direction,
@@ -153,6 +158,7 @@ pub struct RateSweep {
 
 /// Percentiles of a time, seconds.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Percentiles {
     /// Median.
     pub p50: f64,
@@ -168,6 +174,7 @@ pub struct Percentiles {
 
 /// Many short exchanges, each over a TCP connection of its own: connect, ask, be answered, close.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ExchangeSample {
     /// Outside or through the tunnel.
     pub via: Via,
@@ -201,6 +208,7 @@ pub struct ExchangeSample {
 
 /// Exchanges, bare against tunnel, interleaved.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ExchangeComparison {
     /// Connections at the same time.
     pub at_once: u32,
@@ -217,6 +225,7 @@ pub struct ExchangeComparison {
 
 /// What flowed by itself on one machine while nothing was done but watch.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Watched {
     /// Seconds watched.
     pub seconds: f64,
@@ -235,6 +244,7 @@ pub struct Watched {
 
 /// One peer at the end of a watch.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PeerWatched {
     /// Seconds since the last handshake; `None` = never.
     pub handshake_age: Option<f64>,
@@ -246,6 +256,7 @@ pub struct PeerWatched {
 
 /// A passive watch of both machines (the far one where wirespeed runs there).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PassiveWatch {
     /// Here.
     pub here: Watched,

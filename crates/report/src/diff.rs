@@ -15,6 +15,7 @@ const FAR: &str = "far";
 
 /// The difference of two records.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Against {
     /// When the earlier record was taken, seconds since the Unix epoch.
     pub then_at: f64,
@@ -26,6 +27,7 @@ pub struct Against {
 
 /// One comparison then and now.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Change {
     /// Who sends.
     pub direction: Direction,
@@ -45,6 +47,7 @@ pub struct Change {
 
 /// The figures of one comparison, bit/s and ratios.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Figures {
     /// Outside the tunnel.
     pub bare: Option<f64>,
@@ -60,6 +63,7 @@ pub struct Figures {
 
 /// One fact that differs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Difference {
     /// `here` or `far`, in every language.
     pub machine: String,

@@ -23,6 +23,7 @@ mod test_text;
 mod spark;
 mod tune_text;
 pub mod units;
+mod versioned;
 mod watched_text;
 
 pub use demo_text::{DemoStory, demo_begin, demo_end, demo_table};
@@ -33,3 +34,4 @@ pub use page::page;
 pub use record::*;
 pub use test_text::{against, test};
 pub use tune_text::{plan, put_back, tune, tune_status};
+pub use versioned::{Schema, StatusRecord, UndoRecord, Versioned};

@@ -15,29 +15,11 @@ use wirespeed_measure::{
 use wirespeed_tune::Outcome;
 
 use crate::diff::Against;
-
-/// Name and version of a record's shape. A field that is added keeps the version; one that changes its
-/// meaning or goes away raises it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Schema {
-    /// `wirespeed.doctor`, `wirespeed.test`, `wirespeed.tune`, `wirespeed.error`.
-    pub name: String,
-    /// Counts from 1.
-    pub version: u32,
-}
-
-impl Schema {
-    /// The first version of the schema of a command.
-    pub fn of(command: &str) -> Self {
-        Self {
-            name: format!("wirespeed.{command}"),
-            version: 1,
-        }
-    }
-}
+use crate::versioned::Schema;
 
 /// One machine that took part.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct MachineRecord {
     /// Here or the far end.
     pub end: End,
@@ -51,6 +33,7 @@ pub struct MachineRecord {
 
 /// What `wirespeed test --json` prints and `--against` reads.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct TestRecord {
     /// `wirespeed.test`.
     pub schema: Schema,
@@ -187,6 +170,7 @@ fn stalls(comparison: &Comparison) -> bool {
 
 /// Everything the doctor measured.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Measurements {
     /// What the user expects of the line (`--expect`).
     pub expected_rate: Option<f64>,
@@ -226,6 +210,7 @@ pub struct Measurements {
 
 /// What `wirespeed doctor --json` prints.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct DoctorRecord {
     /// `wirespeed.doctor`.
     pub schema: Schema,
@@ -298,6 +283,7 @@ impl DoctorRecord {
 
 /// What `wirespeed doctor --hop … --json` prints.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct HopsRecord {
     /// `wirespeed.hops`.
     pub schema: Schema,
@@ -327,6 +313,7 @@ impl HopsRecord {
 
 /// What `wirespeed tune --json` prints.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct TuneRecord {
     /// `wirespeed.tune`.
     pub schema: Schema,
@@ -356,8 +343,9 @@ impl TuneRecord {
 
 /// What `wirespeed tune --plan --json` prints.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PlanRecord {
-    /// `wirespeed.tune`.
+    /// `wirespeed.tune.plan`.
     pub schema: Schema,
     /// Of the diagnosis.
     pub verdict: Verdict,
@@ -378,8 +366,9 @@ pub(crate) fn first_command(remedies: &[Remedy]) -> Option<&str> {
 
 /// The record of a command that could not do its work.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ErrorRecord {
-    /// `wirespeed.doctor` and so on: that of the command asked for.
+    /// `wirespeed.doctor` and so on: that of what was asked for.
     pub schema: Schema,
     /// Always `unmeasured`.
     pub verdict: Verdict,
@@ -389,6 +378,7 @@ pub struct ErrorRecord {
 
 /// An error for people: what was tried, on which machine, what to do.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ErrorText {
     /// What was tried and how it failed.
     pub what: String,

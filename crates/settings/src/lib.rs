@@ -37,6 +37,7 @@ pub type Value = serde_json::Value;
 
 /// One thing that can be changed on one machine.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "knob", rename_all = "kebab-case")]
 pub enum Setting {
     /// MTU of a link, in bytes (number).
@@ -95,6 +96,7 @@ pub enum Setting {
 
 /// What became of a knob that was to be put back.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case", tag = "outcome")]
 pub enum Restored {
     /// It has its old value: put back now, or never changed.

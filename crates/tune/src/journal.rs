@@ -97,6 +97,7 @@ pub(crate) struct Change {
 
 /// What became of one knob at an undo.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PutBack {
     /// The knob.
     pub setting: Setting,
@@ -108,6 +109,7 @@ pub struct PutBack {
 
 /// What was done with one knob at an undo.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case", tag = "result")]
 pub enum PutBackResult {
     /// It has its old value.

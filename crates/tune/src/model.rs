@@ -9,6 +9,7 @@ use crate::journal::PutBack;
 
 /// One change as it was made.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ChangeMade {
     /// Machine.
     pub end: End,
@@ -24,6 +25,7 @@ pub struct ChangeMade {
 
 /// A quantity that must not get worse.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Guard {
     /// `loaded-rtt`, `goodput`, `drops`, `cpu-per-byte`.
     pub name: String,
@@ -41,6 +43,7 @@ pub struct Guard {
 
 /// One remedy tried: A (as it was) and B (changed) in turn, through the tunnel.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Experiment {
     /// Code of the finding it is for.
     pub code: String,
@@ -78,6 +81,7 @@ pub struct Experiment {
 
 /// The tunnel at one moment of a tune, by the diagnosis made then.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Stage {
     /// `before`, or the code of the finding whose remedy was kept just before.
     pub label: String,
@@ -93,6 +97,7 @@ pub struct Stage {
 
 /// What a tune did.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Outcome {
     /// The tunnel's interface here.
     pub interface: String,
@@ -116,6 +121,7 @@ pub struct Outcome {
 
 /// What a machine knows of its tune (`wirespeed tune status`).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Status {
     /// Where it is.
     pub state: State,
@@ -131,6 +137,7 @@ pub struct Status {
 
 /// Where a tune is.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "state", rename_all = "kebab-case")]
 pub enum State {
     /// There has been none in this network namespace since boot.
@@ -163,6 +170,7 @@ pub enum State {
 
 /// A change in force.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ChangeInForce {
     /// The knob.
     pub setting: Setting,

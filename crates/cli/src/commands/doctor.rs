@@ -7,7 +7,7 @@ use clap::Args;
 use wirespeed_doctor::{Diagnosis, Evidence, Options, Verdict, investigate, judge, watch};
 use wirespeed_measure::LONGEST_WATCH;
 use wirespeed_reach::Place;
-use wirespeed_report::DoctorRecord;
+use wirespeed_report::{DoctorRecord, Versioned};
 use wirespeed_words::say;
 
 use crate::commands::hops;
@@ -82,6 +82,18 @@ pub(crate) struct Arguments {
     pub(crate) show: terminal::Show,
 }
 
+impl Arguments {
+    /// The schema's name, when the user asked for JSON.
+    pub(crate) fn schema(&self) -> Option<&'static str> {
+        let name = if self.hop.is_empty() {
+            "doctor"
+        } else {
+            "hops"
+        };
+        self.show.json.then_some(name)
+    }
+}
+
 fn watch_time(text: &str) -> Result<Duration, String> {
     let time = numbers::duration(text)?;
     if time > LONGEST_WATCH {
@@ -113,7 +125,10 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
     let diagnosis = judge(&evidence);
     show(&evidence, &diagnosis, arguments)?;
     if let Some(path) = &arguments.record {
-        files::write(path, &terminal::json(&evidence)?)?;
+        files::write(
+            path,
+            &terminal::json(&Versioned::of("evidence", &evidence))?,
+        )?;
     }
     Ok(match diagnosis.verdict {
         Verdict::Healthy => Exit::Done,

@@ -4,8 +4,10 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 
 use clap::{Args, Subcommand};
-use wirespeed_lab::{Host, Implementation, Lab, LabError, LabId, LabStatus, Phase, UpOptions};
-use wirespeed_report::{Look, sheet};
+use wirespeed_lab::{
+    Host, Implementation, Lab, LabError, LabId, LabList, LabStatus, Phase, UpOptions,
+};
+use wirespeed_report::{Look, Versioned, sheet};
 use wirespeed_words::say;
 
 use crate::exit::Exit;
@@ -82,6 +84,19 @@ struct Output {
     json: bool,
 }
 
+impl Arguments {
+    /// The schema's name, when the user asked for JSON.
+    pub(crate) fn schema(&self) -> Option<&'static str> {
+        let (output, name) = match &self.command {
+            Command::Up { output, .. } => (output, "lab.up"),
+            Command::List { output } => (output, "lab.list"),
+            Command::Status { output, .. } => (output, "lab.status"),
+            Command::Down { .. } | Command::Exec { .. } => return None,
+        };
+        output.json.then_some(name)
+    }
+}
+
 pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
     match &arguments.command {
         Command::Up {
@@ -118,7 +133,7 @@ fn up(
     };
     let lab = wirespeed_lab::up(&scenario, &options)?;
     if output.json {
-        terminal::print_json(&lab)?;
+        terminal::print_json(&Versioned::of("lab.up", &lab))?;
     } else {
         terminal::print(&ready(&lab, &terminal::look(false)))?;
     }
@@ -161,7 +176,11 @@ fn down(labs: &[LabId], all: bool) -> Result<Exit, Failure> {
 fn list(output: &Output) -> Result<Exit, Failure> {
     let (scenarios, labs) = (wirespeed_lab::scenarios(), wirespeed_lab::list());
     if output.json {
-        terminal::print_json(&serde_json::json!({ "scenarios": scenarios, "labs": labs }))?;
+        let list = LabList {
+            scenarios: scenarios.to_vec(),
+            labs,
+        };
+        terminal::print_json(&Versioned::of("lab.list", &list))?;
         return Ok(Exit::Done);
     }
     let look = terminal::look(false);
@@ -197,7 +216,7 @@ fn list(output: &Output) -> Result<Exit, Failure> {
 fn status(lab: Option<&LabId>, output: &Output) -> Result<Exit, Failure> {
     let status = wirespeed_lab::status(&only(lab)?.id)?;
     if output.json {
-        terminal::print_json(&status)?;
+        terminal::print_json(&Versioned::of("lab.status", &status))?;
     } else {
         terminal::print(&state(&status, &terminal::look(false)))?;
     }

@@ -8,7 +8,7 @@ use clap::{Args, Subcommand};
 use wirespeed_doctor::{Diagnosis, Evidence, Verdict, investigate, judge};
 use wirespeed_measure::{Ends, MeasureError, Progress};
 use wirespeed_reach::Machine;
-use wirespeed_report::{PlanRecord, Schema, TuneRecord};
+use wirespeed_report::{PlanRecord, Schema, StatusRecord, TuneRecord, UndoRecord};
 use wirespeed_tune::{Options, Outcome, PutBackResult, State, TuneError};
 use wirespeed_words::say;
 
@@ -112,12 +112,15 @@ struct Both {
 }
 
 impl Arguments {
-    /// Did the user ask for JSON?
-    pub(crate) fn json(&self) -> bool {
-        match &self.after {
-            Some(After::Confirm(both) | After::Undo(both) | After::Status(both)) => both.json,
-            None => self.show.json,
-        }
+    /// The schema's name, when the user asked for JSON.
+    pub(crate) fn schema(&self) -> Option<&'static str> {
+        let (json, name) = match &self.after {
+            Some(After::Confirm(both) | After::Status(both)) => (both.json, "tune.status"),
+            Some(After::Undo(both)) => (both.json, "tune.undo"),
+            None if self.plan => (self.show.json, "tune.plan"),
+            None => (self.show.json, "tune"),
+        };
+        json.then_some(name)
     }
 }
 
@@ -219,7 +222,7 @@ fn plan(arguments: &Arguments) -> Result<Exit, Failure> {
     }
     let scripts = wirespeed_tune::plan(&diagnosis);
     let plan = PlanRecord {
-        schema: Schema::of("tune"),
+        schema: Schema::of("tune.plan"),
         verdict: diagnosis.verdict,
         plan: scripts
             .into_iter()
@@ -331,17 +334,18 @@ fn undo(both: &Both) -> Result<Exit, Failure> {
         let outcomes = wirespeed_tune::undo(&machine).map_err(Failure::of_change)?;
         all.push((machine.name().to_owned(), outcomes));
     }
-    if both.json {
-        terminal::print_json(
-            &serde_json::json!({ "schema": Schema::of("tune.undo"), "machines": all }),
-        )?;
-    } else {
-        terminal::print(&wirespeed_report::put_back(&all, &terminal::look(false)))?;
-    }
     let failed = all
         .iter()
         .flat_map(|(_, outcomes)| outcomes)
         .any(|outcome| matches!(outcome.result, PutBackResult::Failed { .. }));
+    if both.json {
+        terminal::print_json(&UndoRecord {
+            schema: Schema::of("tune.undo"),
+            machines: all,
+        })?;
+    } else {
+        terminal::print(&wirespeed_report::put_back(&all, &terminal::look(false)))?;
+    }
     Ok(if failed { Exit::Refused } else { Exit::Done })
 }
 
@@ -352,9 +356,10 @@ fn status(both: &Both) -> Result<Exit, Failure> {
         all.push((machine.name().to_owned(), status));
     }
     if both.json {
-        terminal::print_json(
-            &serde_json::json!({ "schema": Schema::of("tune.status"), "machines": all }),
-        )?;
+        terminal::print_json(&StatusRecord {
+            schema: Schema::of("tune.status"),
+            machines: all,
+        })?;
     } else {
         terminal::print(&wirespeed_report::tune_status(&all, &terminal::look(false)))?;
     }

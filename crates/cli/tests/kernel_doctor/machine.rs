@@ -54,7 +54,7 @@ impl Lab {
         };
         let lab = Self { id };
         let made = run(wirespeed().args(["lab", "up", &scenario, "--name", id, "--json"]));
-        let made: Value = serde_json::from_str(&made).expect("lab up prints JSON");
+        let made = wirespeed_schemas::read(made.as_bytes()).expect("lab up prints JSON");
         assert_eq!(made["implementation"], "kernel");
         lab
     }
@@ -312,7 +312,7 @@ fn wirespeed_in(namespace: &str, verb: &str) -> Command {
 }
 
 fn json(output: &Output) -> Value {
-    serde_json::from_slice(&output.stdout).unwrap_or_else(|error| {
+    wirespeed_schemas::read(&output.stdout).unwrap_or_else(|error| {
         panic!(
             "no JSON object ({error}, {}): {}\n{}",
             output.status,

@@ -4,8 +4,6 @@ use std::fs::File;
 use std::process::{Command, Output};
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use serde_json::Value;
-
 #[path = "skips.rs"]
 mod skips;
 
@@ -40,7 +38,7 @@ impl Lab {
             "lab up {scenario}: {}",
             String::from_utf8_lossy(&output.stderr)
         );
-        let lab_made: Value = serde_json::from_slice(&output.stdout).expect("lab up prints JSON");
+        let lab_made = wirespeed_schemas::read(&output.stdout).expect("lab up prints JSON");
         let carried_by = lab_made["implementation"].as_str().unwrap_or_default();
         carried_by.clone_into(&mut lab.implementation);
         lab.site = lab_made["scenario"]["topology"] == "site-to-site";

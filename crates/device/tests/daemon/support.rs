@@ -84,7 +84,7 @@ pub(crate) fn statistics(name: &str) -> serde_json::Value {
     let mut text = String::new();
     let mut socket = UnixStream::connect(format!("/run/wirespeed/{name}.stats")).unwrap();
     socket.read_to_string(&mut text).unwrap();
-    serde_json::from_str(&text).unwrap()
+    wirespeed_schemas::read(text.as_bytes()).unwrap()
 }
 
 /// A network namespace, as long as the test.

@@ -13,6 +13,7 @@ const MOST_RULES: u32 = 50_000;
 
 /// What goes wrong besides the road and the tunnel's own parameters; made after the tunnel was seen to work.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields, default)]
 pub struct Fault {
     /// The first end gets a second peer that takes over the allowed IPs of the real one.
@@ -41,6 +42,7 @@ pub struct Fault {
 
 /// Settings of one host.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields, default)]
 pub struct HostSpec {
     /// TCP congestion control of the host; `cubic` unless told, as on a plain Debian.
@@ -66,6 +68,7 @@ pub struct HostSpec {
 
 /// An interface of a host by what it leads to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum Cable {
     /// To the road.
@@ -137,6 +140,7 @@ impl HostSpec {
 
 /// Settings of the whole machine, which the lab changes for as long as it is up.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields, default)]
 pub struct MachineSpec {
     /// Sysctl by its dotted name to the value; only those in [`MachineSpec::SYSCTLS`].

@@ -9,10 +9,12 @@ use super::{HEALTHY, is_code};
 
 /// The codes that a scenario must produce; empty = healthy. Written as one code, a list, or [`HEALTHY`].
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(try_from = "Written", into = "Written")]
 pub struct Findings(Vec<String>);
 
 #[derive(Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(
     untagged,
     expecting = "the code of a cause, a list of codes, or \"healthy\""

@@ -6,6 +6,7 @@ use crate::units::{Loss, Mtu, Queue, Rate, Span};
 
 /// The road: what is the same in both directions, and what differs.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields, default)]
 pub struct Road {
     /// Both directions.
@@ -66,6 +67,7 @@ impl Road {
 
 /// One direction of the road.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum RoadDirection {
     /// From the first end (client, gw1) to the second.
@@ -76,6 +78,7 @@ pub enum RoadDirection {
 
 /// What one direction of the road does to packets. What is left out does nothing.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields, default)]
 pub struct Way {
     /// Bottleneck rate.
@@ -170,6 +173,7 @@ impl Way {
 
 /// What becomes of packets of a kind.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum Fate {
     /// They arrive.
@@ -181,6 +185,7 @@ pub enum Fate {
 
 /// Address translation (masquerading) on the road for the first end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Nat {
     /// How long a UDP mapping lives without traffic; whole seconds.

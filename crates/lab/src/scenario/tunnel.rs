@@ -7,6 +7,7 @@ use crate::units::Mtu;
 
 /// The tunnel between the ends.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields, default)]
 pub struct TunnelSpec {
     /// `kernel`, `wirespeed`, `wireguard-go`, or the path of a program that speaks the standard UAPI. Left out: the
@@ -52,6 +53,11 @@ pub(crate) const ROOMY_SOCKET_BUFFER: u32 = 4 * 1024 * 1024;
 
 /// One value for both ends of the tunnel, or one each.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(
+    feature = "schema",
+    derive(schemars::JsonSchema),
+    schemars(rename = "PerEnd_{T}")
+)]
 #[serde(
     untagged,
     expecting = "one value for both ends, or a list of two: [first, second]"

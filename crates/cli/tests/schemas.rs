@@ -1,0 +1,132 @@
+//! What the commands print with `--json`, and write to files, is what `docs/schemas` says.
+
+use std::path::Path;
+use std::process::{Command, Output};
+
+use serde_json::Value;
+
+#[path = "support/lab.rs"]
+mod lab;
+
+use lab::{Lab, Turn, missing, skip, wirespeed};
+
+/// One object, as its schema says; and this is its name.
+fn named(output: &Output, name: &str) -> Value {
+    let record = wirespeed_schemas::read(&output.stdout).unwrap_or_else(|error| {
+        let complaint = String::from_utf8_lossy(&output.stderr);
+        panic!("{name}, {}: {error}\n{complaint}", output.status)
+    });
+    assert_eq!(record["schema"]["name"], format!("wirespeed.{name}"));
+    record
+}
+
+fn written(path: &Path, name: &str) {
+    let text = std::fs::read(path).expect("the file was written");
+    let record = wirespeed_schemas::read(&text).expect("as its schema says");
+    assert_eq!(record["schema"]["name"], format!("wirespeed.{name}"));
+}
+
+#[test]
+fn a_command_that_fails_names_the_schema_of_what_was_asked_for() {
+    let nowhere = ["--far", "netns:wirespeed-no-such"];
+    let chain = [&["--hop", "netns:wirespeed-no-such"], &nowhere[..]].concat();
+    for (name, arguments, options) in [
+        ("doctor", &["doctor", "nosuchwg"][..], &[][..]),
+        ("hops", &["doctor", "nosuchwg"], &chain),
+        ("test", &["test", "nosuchwg"], &[]),
+        ("tune", &["tune", "nosuchwg"], &[]),
+        ("tune.plan", &["tune", "nosuchwg", "--plan"], &[]),
+        ("tune.status", &["tune", "status"], &nowhere),
+        ("tune.status", &["tune", "confirm"], &nowhere),
+        ("tune.undo", &["tune", "undo"], &nowhere),
+        ("lab.up", &["lab", "up", "no-such-scenario"], &[]),
+        ("lab.status", &["lab", "status", "nosuch0"], &[]),
+    ] {
+        let output = wirespeed()
+            .args(arguments)
+            .args(options)
+            .arg("--json")
+            .output()
+            .expect("it starts");
+        let record = named(&output, name);
+        assert_eq!(record["verdict"], "unmeasured", "{arguments:?}");
+        assert!(record["error"]["what"].is_string(), "{arguments:?}");
+        assert!(!output.status.success(), "{arguments:?}");
+    }
+}
+
+#[test]
+fn the_scenarios_are_listed_as_their_schema_says() {
+    let output = wirespeed().args(["lab", "list", "--json"]).output();
+    let record = named(&output.expect("it starts"), "lab.list");
+    assert!(record["scenarios"].as_array().expect("a list").len() > 20);
+}
+
+#[test]
+fn on_a_practice_road_every_command_prints_what_its_schema_says() {
+    let test = "on_a_practice_road_every_command_prints_what_its_schema_says";
+    if let Some(reason) = missing() {
+        return skip(test, &reason);
+    }
+    let _turn = Turn::take();
+    let lab = Lab::up("mtu-exceeds-path");
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = |name: &str| folder.path().join(name).display().to_string();
+    let far = format!("netns:{}", lab.far_end());
+    let interface = format!("wg{}0", lab.id);
+    let run = |arguments: &[&str]| {
+        Command::new("ip")
+            .args(["netns", "exec", &lab.namespace("client")])
+            .arg(env!("CARGO_BIN_EXE_wirespeed"))
+            .args(arguments)
+            .args(["--far", &far, "--json"])
+            .output()
+            .expect("ip netns exec runs")
+    };
+
+    let status = wirespeed()
+        .args(["lab", "status", &lab.id, "--json"])
+        .output();
+    named(&status.expect("it starts"), "lab.status");
+
+    let (evidence, first, second) = (file("evidence"), file("first"), file("second"));
+    let doctor = lab.doctor(&["--far", &far, "--record", &evidence]);
+    let report = named(&doctor, "doctor");
+    assert_eq!(report["findings"][0]["code"], "mtu-exceeds-path");
+    written(evidence.as_ref(), "evidence");
+
+    let quick = ["test", &interface, "--quick", "--direction", "upload"];
+    named(
+        &run(&[&quick[..], &["--streams", "1", "--output", &first]].concat()),
+        "test",
+    );
+    written(first.as_ref(), "test");
+    let more = [
+        "--connections",
+        "20",
+        "--against",
+        &first,
+        "--output",
+        &second,
+    ];
+    let exchanges = named(&run(&[&quick[..], &more].concat()), "test");
+    assert!(exchanges["exchanges"].is_object() && exchanges["against"].is_object());
+
+    let tune = ["tune", &interface, "--from", &evidence];
+    let plan = named(&run(&[&tune[..], &["--plan"]].concat()), "tune.plan");
+    assert_eq!(plan["plan"][0].as_array().map(Vec::len), Some(2));
+    named(&run(&["tune", "status"]), "tune.status");
+    let only = ["--quick", "--only", "mtu-exceeds-path"];
+    let tuned = named(&run(&[&tune[..], &only].concat()), "tune");
+    assert_eq!(
+        tuned["kept"].as_array().map(Vec::is_empty),
+        Some(false),
+        "{:#}",
+        tuned["not_tried"]
+    );
+    named(&run(&["tune", "confirm"]), "tune.status");
+    let undone = named(&run(&["tune", "undo"]), "tune.undo");
+    assert!(undone["machines"][0][1][0]["setting"]["knob"].is_string());
+    let status = named(&run(&["tune", "status"]), "tune.status");
+    assert_eq!(status["machines"][0][1]["state"]["state"], "undone");
+}
