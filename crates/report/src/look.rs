@@ -32,6 +32,7 @@ impl Look {
     }
 
     /// The same with lines drawn in ASCII.
+    #[must_use]
     pub fn in_ascii(self, ascii: bool) -> Self {
         Self { ascii, ..self }
     }

@@ -12,8 +12,8 @@ const DIGITS: [char; 10] = ['0', '1', '2', '3', '4', '5', '6', '7', '8', '9'];
 const FINEST: f64 = 0.1;
 /// A character's time was measured when this share of it was.
 const ENOUGH: f64 = 0.25;
-/// Steps that are tried: from a tenth of a second to over 10 years.
-const STEPS: usize = 30;
+/// Powers of ten of the steps that are tried: from a tenth of a second to over 10 years.
+const POWERS: i32 = 10;
 
 /// What was measured in some stretch of time.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -147,8 +147,8 @@ fn usual(sides: &[Vec<Run>]) -> Option<f64> {
 
 /// 1, 2 and 5 times the powers of ten, from about `finest` on.
 fn steps_from(finest: f64) -> impl Iterator<Item = f64> {
-    (0..STEPS)
-        .map(|index| FINEST * [1.0, 2.0, 5.0][index % 3] * 10f64.powi((index / 3) as i32))
+    (0..POWERS)
+        .flat_map(|power| [1.0, 2.0, 5.0].map(|digit| FINEST * digit * 10f64.powi(power)))
         .filter(move |step| *step >= finest * 0.9)
 }
 
