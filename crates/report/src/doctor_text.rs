@@ -10,7 +10,7 @@ use crate::look::{Look, clean, columns};
 use crate::measured_text;
 use crate::over_time;
 use crate::record::{DoctorRecord, first_command};
-use crate::{places, units, watched_text};
+use crate::{places, typed, units, watched_text};
 
 /// Findings shown in full without `-v`.
 const SHOWN_IN_FULL: usize = 3;
@@ -209,15 +209,15 @@ fn full(
         for remedy in &finding.remedies {
             out.push_str(&look.labelled(&say!("report-label-remedy"), LABELS, &remedy.title));
             for command in &remedy.commands {
-                out.push_str(&look.hanging("            ", 14, &clean(command)));
+                out.push_str(&look.hanging("            ", 14, &typed::told(command)));
             }
             for (lead, text) in [
-                (say!("report-label-keep"), &remedy.persistence),
-                (say!("report-label-undo"), &remedy.undo),
-                (say!("report-label-risk"), &remedy.risk),
+                (say!("report-label-keep"), typed::told(&remedy.persistence)),
+                (say!("report-label-undo"), typed::told(&remedy.undo)),
+                (say!("report-label-risk"), remedy.risk.clone()),
             ] {
                 if !text.is_empty() {
-                    out.push_str(&look.labelled(&format!("  {lead}"), LABELS, text));
+                    out.push_str(&look.labelled(&format!("  {lead}"), LABELS, &text));
                 }
             }
         }
@@ -226,10 +226,10 @@ fn full(
             out.push_str(&look.labelled(&say!("report-label-useless"), LABELS, &text));
         }
     } else {
-        let command = first_command(&finding.remedies);
-        let title = finding.remedies.first().map(|remedy| remedy.title.as_str());
-        if let Some(text) = command.or(title) {
-            out.push_str(&look.labelled(&say!("report-label-by-hand"), LABELS, text));
+        let command = first_command(&finding.remedies).map(typed::told);
+        let title = || Some(finding.remedies.first()?.title.clone());
+        if let Some(text) = command.or_else(title) {
+            out.push_str(&look.labelled(&say!("report-label-by-hand"), LABELS, &text));
         }
     }
     out.push_str(&look.labelled(

@@ -6,6 +6,7 @@ use wirespeed_measure::statistics::median;
 use wirespeed_measure::{ExchangeComparison, ExchangeSample, Percentiles, Via};
 use wirespeed_words::say;
 
+use crate::exchange_reasons;
 use crate::look::{Look, table};
 use crate::record::{failures, is_failure};
 use crate::units;
@@ -117,7 +118,7 @@ pub(crate) fn exchanges(exchanges: &ExchangeComparison, look: &Look) -> String {
             let text = say!(
                 "report-exchanges-times",
                 side = name,
-                reason = reason,
+                reason = exchange_reasons::told(reason),
                 times = times
             );
             let label = if is_failure(reason) {
@@ -328,7 +329,7 @@ mod tests {
         let french = within(Language::French, || exchanges(&found, &look));
         for part in [
             "Échanges courts, 1000 à la fois",
-            "12 fois",
+            "connexion\u{202f}: délai dépassé, 12 fois",
             "99,9\u{202f}%",
         ] {
             assert!(french.contains(part), "{part} is missing in\n{french}");

@@ -9,7 +9,7 @@ use crate::doctor_text::{doctor_on, told};
 use crate::look::{Look, table};
 use crate::measured_text::{figure, or_unknown};
 use crate::record::HopsRecord;
-use crate::units;
+use crate::{typed, units};
 
 /// The answer about a chain.
 pub fn hops(record: &HopsRecord, look: &Look) -> String {
@@ -50,7 +50,7 @@ pub fn hops(record: &HopsRecord, look: &Look) -> String {
         // A remedy is tried from that hop's own machine.
         let on = match from {
             "here" => String::new(),
-            other => format!(" # on {other}"),
+            other => format!(" {}", typed::comment(other)),
         };
         let far = format!(" --far {}", shell_word(&to));
         out.push_str(&doctor_on(record, &far, &on, look));

@@ -7,6 +7,7 @@
 mod demo_text;
 pub mod diff;
 mod doctor_text;
+mod exchange_reasons;
 mod exchange_text;
 mod first_words;
 #[cfg(any(test, feature = "fuzzing"))]
@@ -22,6 +23,7 @@ mod record;
 mod test_text;
 mod spark;
 mod tune_text;
+mod typed;
 pub mod units;
 mod versioned;
 mod watched_text;

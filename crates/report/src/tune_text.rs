@@ -3,7 +3,9 @@
 use wirespeed_doctor::{End, Goal, Verdict};
 use wirespeed_measure::Direction;
 use wirespeed_settings::{Setting, Value};
-use wirespeed_tune::{Experiment, Outcome, PutBack, PutBackResult, Stage, State, Status};
+use wirespeed_tune::{
+    Experiment, Outcome, PutBack, PutBackResult, Stage, State, Status, guard_word,
+};
 use wirespeed_words::say;
 
 use crate::doctor_text::told;
@@ -326,7 +328,7 @@ fn one(experiment: &Experiment, look: &Look) -> String {
             (true, false) => say!("report-against-worse"),
         };
         let text = told(
-            &guard.name,
+            &guard_word(&guard.name),
             &format!(
                 "{} → {} ({held})",
                 units::in_unit(guard.before, &guard.unit),

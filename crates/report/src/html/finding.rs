@@ -8,7 +8,7 @@ use wirespeed_words::say;
 
 use super::table::{Cell, table};
 use crate::look::clean;
-use crate::{places, units};
+use crate::{places, typed, units};
 
 /// What the commands of a report begin with and end in.
 #[derive(Clone, Copy, Default)]
@@ -146,14 +146,14 @@ fn evidence(lines: &[EvidenceLine]) -> Markup {
 
 fn remedy(remedy: &Remedy) -> Markup {
     let notes = [
-        (say!("html-risk"), &remedy.risk),
-        (say!("html-keep"), &remedy.persistence),
-        (say!("html-undo"), &remedy.undo),
+        (say!("html-risk"), remedy.risk.clone()),
+        (say!("html-keep"), typed::told(&remedy.persistence)),
+        (say!("html-undo"), typed::told(&remedy.undo)),
     ];
     html! {
         p { (clean(&remedy.title)) }
         @if !remedy.commands.is_empty() {
-            pre { (clean(&remedy.commands.join("\n"))) }
+            pre { (clean(&typed::told(&remedy.commands.join("\n")))) }
         }
         @if notes.iter().any(|(_, text)| !text.is_empty()) {
             details {

@@ -12,6 +12,7 @@ use super::verdict::{self, Answer, sentence};
 use super::{chain, missing, section};
 use crate::look::clean;
 use crate::record::HopsRecord;
+use crate::typed;
 
 /// A chain of hops, and the doctor's look at its worst one.
 pub fn hops(record: &HopsRecord) -> String {
@@ -47,7 +48,7 @@ pub fn hops(record: &HopsRecord) -> String {
         let to = doctor.far_name().unwrap_or_default();
         let on = match from {
             "here" => String::new(),
-            other => format!(" # on {other}"),
+            other => format!(" {}", typed::comment(other)),
         };
         let far = format!(" --far {}", shell_word(to));
         let commands = Commands {

@@ -69,6 +69,9 @@ report-refused = Would not help here
 report-not-checked = Not checked
 report-more = and { $left } more (-v shows them).
 
+# Where a command is to be typed, in a comment behind it.
+report-typed-on = on { $host }
+
 # Labels, at most nine letters where they stand in a column.
 report-label-explains = explains
 report-label-evidence = evidence
@@ -240,6 +243,25 @@ report-exchanges-total = total
 report-exchanges-longest = longest
 report-exchanges-share = Through the tunnel { $share } of the road's new connections per second; with 95 % confidence between { $low } and { $high }.
 report-exchanges-times = { $side }: { $reason }, { $times } times
+report-exchanges-cut-off = under way when the sample's time was over
+report-exchanges-not-begun = not begun in time
+report-exchanges-at-connect = connect: { $why }
+report-exchanges-at-answer = answer: { $why }
+report-exchanges-timed-out = timed out
+report-exchanges-connection-timed-out = connection timed out
+report-exchanges-closed-early = closed early
+report-exchanges-more-than-asked = more than was asked for
+report-exchanges-refused = connection refused
+report-exchanges-reset = connection reset by peer
+report-exchanges-broken-pipe = broken pipe
+report-exchanges-no-route = no route to host
+report-exchanges-unreachable = network is unreachable
+report-exchanges-network-down = network is down
+report-exchanges-no-port = no free local port
+report-exchanges-no-files = no more open files
+report-exchanges-no-buffers = no buffer space available
+report-exchanges-denied = permission denied
+report-exchanges-not-permitted = operation not permitted
 
 # Against an earlier record.
 report-against = Against the earlier record

@@ -75,6 +75,9 @@ report-more = { $left ->
    *[other] et { $left } autres (-v les montre).
  }
 
+# Où taper une commande, en commentaire derrière elle.
+report-typed-on = sur { $host }
+
 # Étiquettes, de neuf lettres au plus là où elles forment une colonne.
 report-label-explains = explique
 report-label-evidence = preuve
@@ -246,6 +249,25 @@ report-exchanges-total = total
 report-exchanges-longest = max.
 report-exchanges-share = Par le tunnel, { $share } des nouvelles connexions par seconde du chemin ; avec une confiance de 95 %, entre { $low } et { $high }.
 report-exchanges-times = { $side } : { $reason }, { $times } fois
+report-exchanges-cut-off = en cours quand le temps de l’échantillon était écoulé
+report-exchanges-not-begun = pas commencés à temps
+report-exchanges-at-connect = connexion : { $why }
+report-exchanges-at-answer = réponse : { $why }
+report-exchanges-timed-out = délai dépassé
+report-exchanges-connection-timed-out = délai de connexion dépassé
+report-exchanges-closed-early = fermée trop tôt
+report-exchanges-more-than-asked = plus que demandé
+report-exchanges-refused = connexion refusée
+report-exchanges-reset = connexion réinitialisée par l’autre bout
+report-exchanges-broken-pipe = connexion rompue
+report-exchanges-no-route = aucune route vers l’hôte
+report-exchanges-unreachable = réseau injoignable
+report-exchanges-network-down = réseau inactif
+report-exchanges-no-port = plus de port local libre
+report-exchanges-no-files = trop de fichiers ouverts
+report-exchanges-no-buffers = plus de place dans les tampons
+report-exchanges-denied = permission refusée
+report-exchanges-not-permitted = opération non permise
 
 # Face à un enregistrement précédent.
 report-against = Face à l’enregistrement précédent
