@@ -16,6 +16,7 @@ mod whole;
 
 use std::process::ExitCode;
 
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use wirespeed_words::Language;
 
@@ -35,6 +36,10 @@ struct Arguments {
     /// Language of what people read. Else the one LANGUAGE, LC_ALL, LC_MESSAGES or LANG asks for; with --json, English.
     #[arg(long, value_enum, global = true, display_order = 900)]
     lang: Option<Tongue>,
+
+    /// Print nothing but what an option asks for by name (--json, --plan), and errors: the exit code is the answer.
+    #[arg(short, long, global = true, display_order = 901)]
+    quiet: bool,
 
     #[command(subcommand)]
     command: Command,
@@ -80,6 +85,9 @@ enum Command {
 
 fn main() -> ExitCode {
     let arguments = understood();
+    if arguments.quiet {
+        terminal::be_quiet();
+    }
     match run(&arguments.command) {
         Ok(exit) => exit.into(),
         Err(failure) => {
@@ -100,21 +108,51 @@ fn understood() -> Arguments {
     let typed = std::env::args_os().collect();
     let (language, typed) = language::of_arguments(typed, |name| std::env::var(name).ok());
     wirespeed_words::speak(language);
-    if language == Language::English {
-        return Arguments::parse_from(typed);
-    }
-    let matches = help::matches(&help::for_terminal(Arguments::command()), typed);
-    let understood = matches.and_then(|matches| Arguments::from_arg_matches(&matches));
-    understood.unwrap_or_else(|error| {
-        if help::is_shown(&error) {
-            error.exit();
+    let understood = if language == Language::English {
+        Arguments::try_parse_from(typed)
+    } else {
+        let matches = help::matches(&help::for_terminal(Arguments::command()), typed);
+        matches.and_then(|matches| Arguments::from_arg_matches(&matches))
+    };
+    understood
+        .and_then(Arguments::without_contradiction)
+        .unwrap_or_else(|error| {
+            if language == Language::English || help::is_shown(&error) {
+                error.exit();
+            }
+            terminal::say_wrong_usage(&usage::complaint(&error));
+            std::process::exit(error.exit_code())
+        })
+}
+
+impl Arguments {
+    /// Refuses to say nothing and everything. clap compares only what stands before, or behind, a command.
+    fn without_contradiction(self) -> Result<Self, clap::Error> {
+        if !(self.quiet && self.command.details()) {
+            return Ok(self);
         }
-        terminal::say_wrong_usage(&usage::complaint(&error));
-        std::process::exit(error.exit_code())
-    })
+        let mut error = clap::Error::new(ErrorKind::ArgumentConflict).with_cmd(&Self::command());
+        for (kind, argument) in [
+            (ContextKind::InvalidArg, "--quiet"),
+            (ContextKind::PriorArg, "--verbose"),
+        ] {
+            error.insert(kind, ContextValue::String(argument.to_owned()));
+        }
+        Err(error)
+    }
 }
 
 impl Command {
+    /// Are details asked for?
+    fn details(&self) -> bool {
+        match self {
+            Self::Doctor(arguments) => arguments.show.details(),
+            Self::Test(arguments) => arguments.show.details(),
+            Self::Tune(arguments) => arguments.show.details(),
+            _ => false,
+        }
+    }
+
     /// The schema's name, when the user asked for JSON.
     fn with_json(&self) -> Option<&'static str> {
         match self {

@@ -2,6 +2,7 @@
 
 use std::io::{self, IsTerminal, Write};
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use clap::Args;
@@ -23,10 +24,6 @@ pub(crate) struct Show {
     /// Print one JSON object instead of text; nothing else goes to standard output.
     #[arg(long)]
     pub(crate) json: bool,
-
-    /// No progress bar.
-    #[arg(short, long)]
-    pub(crate) quiet: bool,
 
     /// Also write a report to look at in a browser: one HTML file with charts, which loads nothing from the network.
     #[arg(long, value_name = "FILE")]
@@ -95,6 +92,25 @@ fn shows_unicode(variable: impl Fn(&str) -> Option<String>) -> bool {
     locale.contains("utf-8") || locale.contains("utf8")
 }
 
+/// Was only what is asked for by name wanted?
+static QUIET: AtomicBool = AtomicBool::new(false);
+
+/// From now on neither answers nor progress are shown.
+pub(crate) fn be_quiet() {
+    QUIET.store(true, Ordering::Relaxed);
+}
+
+/// Says whether [`be_quiet`] was asked for.
+pub(crate) fn is_quiet() -> bool {
+    QUIET.load(Ordering::Relaxed)
+}
+
+/// Writes an answer to standard output, unless the exit code is answer enough. What a command is for nothing but printing is
+/// written by [`print`].
+pub(crate) fn answer(text: &str) -> Result<(), Failure> {
+    if is_quiet() { Ok(()) } else { print(text) }
+}
+
 /// Writes to standard output. A reader that went away (`| head`) is no error.
 pub(crate) fn print(text: &str) -> Result<(), Failure> {
     let mut out = io::stdout().lock();
@@ -131,6 +147,13 @@ pub(crate) fn complain(text: &str) {
     let _ = writeln!(io::stderr().lock(), "wirespeed: {}", clean(text));
 }
 
+/// Writes a line to standard error about how the work goes.
+pub(crate) fn mention(text: &str) {
+    if !is_quiet() {
+        complain(text);
+    }
+}
+
 /// Writes what is wrong with the command line to standard error. It quotes what was typed.
 pub(crate) fn say_wrong_usage(text: &str) {
     // Nobody is left to tell when standard error is gone.
@@ -142,8 +165,8 @@ pub(crate) struct Bar(ProgressBar);
 
 impl Bar {
     /// Starts hidden until the first step.
-    pub(crate) fn new(quiet: bool) -> Self {
-        let target = if quiet || !io::stderr().is_terminal() {
+    pub(crate) fn new() -> Self {
+        let target = if is_quiet() || !io::stderr().is_terminal() {
             ProgressDrawTarget::hidden()
         } else {
             ProgressDrawTarget::stderr()

@@ -62,16 +62,16 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
         .tunnel
         .as_ref()
         .map_or_else(String::new, |tunnel| format!(" --tunnel {tunnel}"));
-    terminal::print(&format!("$ wirespeed lab up {SCENARIO}{by}\n"))?;
+    terminal::answer(&format!("$ wirespeed lab up {SCENARIO}{by}\n"))?;
     let lab = wirespeed_lab::up(&scenario, &options)?;
     let shown = show(&lab, &cancelled);
     // Whatever happened in between, the lab goes.
     let gone = wirespeed_lab::down(&lab.id);
     let story = shown?;
     gone?;
-    terminal::print(&format!("\n$ wirespeed lab down {}\n", lab.id))?;
+    terminal::answer(&format!("\n$ wirespeed lab down {}\n", lab.id))?;
     let left = left_behind(&lab);
-    terminal::print(&wirespeed_report::demo_end(
+    terminal::answer(&wirespeed_report::demo_end(
         &left,
         begun.elapsed().as_secs_f64(),
         &terminal::look(false),
@@ -87,7 +87,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
 /// Doctor, tune, undo, on a lab that is up.
 fn show(lab: &Lab, cancelled: &AtomicBool) -> Result<DemoStory, Failure> {
     let look = terminal::look(false);
-    terminal::print(&wirespeed_report::demo_begin(lab.scenario.said(), &look))?;
+    terminal::answer(&wirespeed_report::demo_begin(lab.scenario.said(), &look))?;
     let [here, far] = lab.ends();
     let far_place = format!("netns:{}", far.namespace);
     let before = knobs(lab)?;
@@ -106,7 +106,7 @@ fn show(lab: &Lab, cancelled: &AtomicBool) -> Result<DemoStory, Failure> {
     let tuned = stage
         .run(
             &["tune", "--far", &far_place, "--quick", "--from", &seen],
-            &["--output", &record],
+            &["--output", &record, "--confirm-within", "10m"],
         )
         .and_then(|()| {
             files::read_json::<TuneRecord>(
@@ -135,7 +135,7 @@ fn show(lab: &Lab, cancelled: &AtomicBool) -> Result<DemoStory, Failure> {
             .collect(),
         outcome,
     };
-    terminal::print(&wirespeed_report::demo_table(&story, &look))?;
+    terminal::answer(&wirespeed_report::demo_table(&story, &look))?;
     Ok(story)
 }
 
@@ -177,7 +177,7 @@ struct Stage<'a> {
 impl Stage<'_> {
     /// Shows the command without the arguments that only this demonstration needs, and runs it.
     fn run(&self, arguments: &[&str], unshown: &[&str]) -> Result<(), Failure> {
-        terminal::print(&format!(
+        terminal::answer(&format!(
             "\n$ wirespeed lab exec --lab {} {} -- wirespeed {}\n\n",
             self.lab.id,
             self.host,
@@ -202,6 +202,7 @@ impl Stage<'_> {
             ])
             .arg(&program)
             .args(["--lang", language().tag()])
+            .args(terminal::is_quiet().then_some("--quiet"))
             .args(arguments)
             .args(unshown)
             .stdin(Stdio::null())

@@ -142,7 +142,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
 fn measure(arguments: &Arguments) -> Result<Evidence, Failure> {
     files::check(arguments.record.as_deref())?;
     let stop = interrupt::stop_soon()?;
-    let bar = terminal::Bar::new(arguments.show.quiet);
+    let bar = terminal::Bar::new();
     let ends =
         arguments
             .far
@@ -170,7 +170,7 @@ fn show(evidence: &Evidence, diagnosis: &Diagnosis, arguments: &Arguments) -> Re
         terminal::print_json(&record)?;
     } else {
         let look = terminal::look(arguments.show.details());
-        terminal::print(&wirespeed_report::doctor(&record, &far, &look))?;
+        terminal::answer(&wirespeed_report::doctor(&record, &far, &look))?;
     }
     arguments
         .show

@@ -25,7 +25,7 @@ pub(crate) struct Wanted<'a> {
 
 pub(crate) fn run(wanted: &Wanted<'_>) -> Result<Exit, Failure> {
     let stop = interrupt::stop_soon()?;
-    let bar = terminal::Bar::new(wanted.show.quiet);
+    let bar = terminal::Bar::new();
     let chain = Chain::discover(&machines(wanted)?, wanted.interface, &stop)?;
     let (seconds, warm_up) = if wanted.quick { (0.7, 0.3) } else { (1.5, 0.5) };
     let plan = ChainPlan {
@@ -44,7 +44,7 @@ pub(crate) fn run(wanted: &Wanted<'_>) -> Result<Exit, Failure> {
         terminal::print_json(&record)?;
     } else {
         let look = terminal::look(wanted.show.details());
-        terminal::print(&wirespeed_report::hops(&record, &look))?;
+        terminal::answer(&wirespeed_report::hops(&record, &look))?;
     }
     wanted
         .show

@@ -119,14 +119,14 @@ fn up(
     output: &Output,
 ) -> Result<Exit, Failure> {
     let scenario = wirespeed_lab::find(scenario)?;
-    let quiet = output.json;
+    let scripted = output.json;
     let options = UpOptions {
         id: name,
         tunnel,
         cancelled: Some(interrupt::flag_when_put_back()?),
         progress: Some(Arc::new(move |step: &str| {
-            if !quiet {
-                terminal::complain(step);
+            if !scripted {
+                terminal::mention(step);
             }
         })),
         ..UpOptions::default()
@@ -135,7 +135,7 @@ fn up(
     if output.json {
         terminal::print_json(&Versioned::of("lab.up", &lab))?;
     } else {
-        terminal::print(&ready(&lab, &terminal::look(false)))?;
+        terminal::answer(&ready(&lab, &terminal::look(false)))?;
     }
     Ok(Exit::Done)
 }
@@ -144,7 +144,7 @@ fn down(labs: &[LabId], all: bool) -> Result<Exit, Failure> {
     let mut first_failure = None;
     for (id, result) in wirespeed_lab::remove_left_behind() {
         match result {
-            Ok(()) => terminal::complain(&say!("cli-lab-left-behind-gone", lab = id.to_string())),
+            Ok(()) => terminal::mention(&say!("cli-lab-left-behind-gone", lab = id.to_string())),
             Err(error) => first_failure = first_failure.or(Some(error)),
         }
     }
@@ -161,7 +161,7 @@ fn down(labs: &[LabId], all: bool) -> Result<Exit, Failure> {
         let known = wirespeed_lab::get(&id);
         // Also when nothing is known of it: something may be left of a lab whose record was lost.
         match (wirespeed_lab::down(&id), known) {
-            (Ok(()), Ok(_)) => terminal::complain(&say!("cli-lab-gone", lab = id.to_string())),
+            (Ok(()), Ok(_)) => terminal::mention(&say!("cli-lab-gone", lab = id.to_string())),
             (Err(error), _) | (Ok(()), Err(error)) => {
                 first_failure = first_failure.or(Some(error));
             }

@@ -107,7 +107,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
     files::check(arguments.output.as_deref())?;
     arguments.show.check()?;
     let stop = interrupt::stop_soon()?;
-    let bar = terminal::Bar::new(arguments.show.quiet);
+    let bar = terminal::Bar::new();
     let ends = arguments.far.ends(arguments.interface.as_deref(), &stop)?;
     let started_at = SystemTime::now()
         .duration_since(UNIX_EPOCH)
@@ -126,7 +126,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
         if let Some(against) = &record.against {
             text.push_str(&wirespeed_report::against(against, &look));
         }
-        terminal::print(&text)?;
+        terminal::answer(&text)?;
     }
     if let Some(path) = &arguments.output {
         files::write(path, &terminal::json(&record)?)?;

@@ -20,6 +20,9 @@ use crate::{files, interrupt, numbers, terminal};
 /// Seconds after which a recording says too little of the tunnel as it is now.
 const RECORDING_AT_MOST: f64 = 900.0;
 
+/// How long a confirmation may take, unless told.
+const CONFIRM_WITHIN: Duration = Duration::from_secs(600);
+
 /// Mend the tunnel: try the doctor's remedies one at a time, keep what is proved to help, and be able to put
 /// everything back.
 ///
@@ -54,9 +57,9 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "CODE", value_parser = codes())]
     only: Vec<String>,
 
-    /// Put everything back unless `wirespeed tune confirm` comes within this time: 90s, 10m, 1h.
-    #[arg(long, value_name = "TIME", value_parser = numbers::duration, default_value = "10m")]
-    confirm_within: Duration,
+    /// Put everything back unless `wirespeed tune confirm` comes within this time: 90s, 1h [default: 10m].
+    #[arg(long, value_name = "TIME", value_parser = numbers::duration)]
+    confirm_within: Option<Duration>,
 
     /// Confirm at once what was proved to help.
     #[arg(long)]
@@ -134,11 +137,25 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
     }
 }
 
+/// With nothing shown, nobody would learn that what is kept has to be confirmed: that has to be known beforehand.
+fn confirmation_is_known_of(arguments: &Arguments) -> Result<(), Failure> {
+    let known = arguments.yes || arguments.confirm_within.is_some() || arguments.show.json;
+    if terminal::is_quiet() && !known {
+        return Err(Failure::here(
+            Exit::Usage,
+            say!("cli-quiet-tune"),
+            say!("cli-quiet-tune-todo"),
+        ));
+    }
+    Ok(())
+}
+
 fn tune(arguments: &Arguments) -> Result<Exit, Failure> {
+    confirmation_is_known_of(arguments)?;
     files::check(arguments.output.as_deref())?;
     arguments.show.check()?;
     let stop = interrupt::stop_when_put_back()?;
-    let bar = terminal::Bar::new(arguments.show.quiet);
+    let bar = terminal::Bar::new();
     let ends = arguments.far.ends(arguments.interface.as_deref(), &stop)?;
     let defaults = Options::default();
     let (seconds, warm_up) = if arguments.quick {
@@ -150,7 +167,7 @@ fn tune(arguments: &Arguments) -> Result<Exit, Failure> {
         seconds,
         warm_up,
         budget: arguments.budget,
-        confirm_within: arguments.confirm_within,
+        confirm_within: arguments.confirm_within.unwrap_or(CONFIRM_WITHIN),
         only: arguments.only.clone(),
         ..defaults
     };
@@ -177,7 +194,7 @@ fn tune(arguments: &Arguments) -> Result<Exit, Failure> {
         terminal::print_json(&record)?;
     } else {
         let look = terminal::look(arguments.show.details());
-        terminal::print(&wirespeed_report::tune(
+        terminal::answer(&wirespeed_report::tune(
             &record,
             &arguments.far.as_typed(),
             &look,
@@ -208,7 +225,7 @@ fn exit_of(outcome: &Outcome) -> Exit {
 fn plan(arguments: &Arguments) -> Result<Exit, Failure> {
     files::check(arguments.output.as_deref())?;
     let stop = interrupt::stop_soon()?;
-    let bar = terminal::Bar::new(arguments.show.quiet);
+    let bar = terminal::Bar::new();
     let ends = arguments.far.ends(arguments.interface.as_deref(), &stop)?;
     let mut diagnosis = match &arguments.from {
         Some(path) => judge(&recording(path, &ends, arguments.expect)?),
@@ -325,7 +342,7 @@ fn confirm(both: &Both) -> Result<Exit, Failure> {
             say!("cli-nothing-to-confirm-todo"),
         ));
     }
-    status(both)
+    show_status(both, terminal::answer)
 }
 
 fn undo(both: &Both) -> Result<Exit, Failure> {
@@ -344,12 +361,16 @@ fn undo(both: &Both) -> Result<Exit, Failure> {
             machines: all,
         })?;
     } else {
-        terminal::print(&wirespeed_report::put_back(&all, &terminal::look(false)))?;
+        terminal::answer(&wirespeed_report::put_back(&all, &terminal::look(false)))?;
     }
     Ok(if failed { Exit::Refused } else { Exit::Done })
 }
 
 fn status(both: &Both) -> Result<Exit, Failure> {
+    show_status(both, terminal::print)
+}
+
+fn show_status(both: &Both, show: fn(&str) -> Result<(), Failure>) -> Result<Exit, Failure> {
     let mut all = Vec::new();
     for machine in both.far.machines()? {
         let status = wirespeed_tune::status(&machine)?;
@@ -361,7 +382,7 @@ fn status(both: &Both) -> Result<Exit, Failure> {
             machines: all,
         })?;
     } else {
-        terminal::print(&wirespeed_report::tune_status(&all, &terminal::look(false)))?;
+        show(&wirespeed_report::tune_status(&all, &terminal::look(false)))?;
     }
     Ok(Exit::Done)
 }

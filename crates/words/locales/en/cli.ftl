@@ -64,6 +64,8 @@ cli-hop-without-far-todo = name it with --far
 cli-no-hop = { $place } can't be a hop: wirespeed must run there
 cli-no-hop-todo = give ssh://HOST or netns:NAME
 cli-hop-not-seen = the doctor could not look at that hop: { $error }
+cli-quiet-tune = with --quiet nobody is told that what the tune keeps is put back unless it is confirmed
+cli-quiet-tune-todo = add --yes to confirm at once, or --confirm-within TIME and run wirespeed tune confirm within it
 cli-nothing-to-confirm = no change waits to be confirmed on { $machines }
 cli-nothing-to-confirm-todo = wirespeed tune status shows what there is; the far machine is asked only with --far
 

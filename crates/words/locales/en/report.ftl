@@ -151,9 +151,6 @@ report-rtt-none = { $sent ->
    *[other] no reply to { $sent } requests
  }
 
-# Probes.
-report-probes = Probes
-report-size-passed = { $size } bytes passed
 # Over time. $full stands for the top of the scale, $gap for what was not measured.
 report-over-time = Throughput over time
 report-over-time-tunnel = The tunnel over time, on the scale of the road
@@ -169,6 +166,9 @@ report-over-time-parted = Warm-ups are left out; a space parts two loads.
 report-over-time-whole = Warm-ups are left out.
 report-over-time-gap = Marked { $gap }: time without a measurement.
 
+# Probes.
+report-probes = Probes
+report-size-passed = { $size } bytes passed
 report-size-passed-nothing = nothing passed
 report-size-failed = { $size } did not
 report-size-all = everything up to the MTU

@@ -64,6 +64,8 @@ cli-hop-without-far-todo = le nommer avec --far
 cli-no-hop = { $place } ne peut pas être un saut : wirespeed doit y tourner
 cli-no-hop-todo = donner ssh://HÔTE ou netns:NOM
 cli-hop-not-seen = le docteur n’a pas pu examiner ce saut : { $error }
+cli-quiet-tune = avec --quiet, personne n’apprend que ce que garde le réglage sera remis comme avant faute de confirmation
+cli-quiet-tune-todo = ajouter --yes pour confirmer aussitôt, ou --confirm-within DURÉE et lancer wirespeed tune confirm dans ce délai
 cli-nothing-to-confirm = aucun changement n’attend d’être confirmé sur { $machines }
 cli-nothing-to-confirm-todo = wirespeed tune status montre ce qu’il y a ; l’autre machine n’est interrogée qu’avec --far
 

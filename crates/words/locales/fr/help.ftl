@@ -81,6 +81,7 @@ help-after =
       0 sain ou fait, 1 constats, 2 mauvaise utilisation, 3 rien n’a pu être mesuré, 4 changement refusé
       ou annulé, 130 arrêté sur demande
 help-lang = Langue de ce que lisent les personnes. Sinon celle que demandent LANGUAGE, LC_ALL, LC_MESSAGES ou LANG ; avec --json, l’anglais
+help-quiet = N’afficher que ce qu’une option demande par son nom (--json, --plan), et les erreurs : le code de sortie est la réponse
 
 # Les arguments que plusieurs commandes ont.
 
@@ -96,7 +97,6 @@ help-any-bare-address = Adresse de l’autre bout hors du tunnel ; par défaut
 help-any-tunnel-address = Adresse de l’autre bout dans le tunnel ; par défaut trouvée d’après les adresses autorisées (AllowedIPs)
 help-any-json = Écrire un seul objet JSON au lieu de texte ; rien d’autre ne va sur la sortie standard
 help-any-html = Écrire aussi un rapport à regarder dans un navigateur : un fichier HTML avec des graphiques, qui ne charge rien depuis le réseau
-help-any-quiet = Pas de barre de progression
 help-any-verbose = Tous les chiffres derrière la réponse
 help-any-expect = Ce que la ligne devrait donner : 300mbit, 1.5gbit
 help-any-name = Nom du labo : de 1 à 8 lettres minuscules et chiffres ; au hasard s’il n’est pas donné
@@ -157,7 +157,7 @@ help-tune =
     Chaque remède est une expérience : comme avant, changé, comme avant, changé. Il n’est gardé que si l’intervalle à 95 % du gain exclut zéro et que ni la latence en charge, ni les rejets, ni le temps processeur n’ont empiré. Les anciennes valeurs sont sur le disque avant tout changement ; un gardien les remet en place si personne ne confirme à temps, si le tunnel meurt ou si ce programme est tué.
 help-tune-plan = Écrire ce qui serait fait, un script shell par machine, et ne rien changer
 help-tune-only = Ne remédier qu’à ce constat ; répétable
-help-tune-confirm-within = Tout remettre en place si `wirespeed tune confirm` ne vient pas dans ce délai : 90s, 10m, 1h
+help-tune-confirm-within = Tout remettre en place si `wirespeed tune confirm` ne vient pas dans ce délai : 90s, 1h [par défaut : 10m]
 help-tune-yes = Confirmer aussitôt ce qui a fait ses preuves
 help-tune-budget = Ne commencer aucune expérience qui finirait après ce temps
 help-tune-quick = Des échantillons plus courts, ici et dans les diagnostics avant et entre les expériences : des intervalles plus larges, donc moins de choses prouvées

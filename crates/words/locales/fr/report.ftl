@@ -154,9 +154,6 @@ report-rtt-none = { $sent ->
    *[other] aucune réponse à { $sent } demandes
  }
 
-# Sondes.
-report-probes = Sondes
-report-size-passed = { $size } octets passent
 # Au fil du temps. $full est le haut de l’échelle, $gap ce qui n’a pas été mesuré.
 report-over-time = Débit au fil du temps
 report-over-time-tunnel = Le tunnel au fil du temps, à l’échelle du chemin
@@ -172,6 +169,9 @@ report-over-time-parted = Sans les mises en route ; une espace sépare deux ch
 report-over-time-whole = Sans les mises en route.
 report-over-time-gap = Marqué { $gap } : un temps sans mesure.
 
+# Sondes.
+report-probes = Sondes
+report-size-passed = { $size } octets passent
 report-size-passed-nothing = rien ne passe
 report-size-failed = { $size } non
 report-size-all = et tout jusqu’à la MTU
