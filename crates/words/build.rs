@@ -4,6 +4,9 @@ use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+/// The help of the command lines, which crates/help has.
+const HELP: &str = "help.ftl";
+
 fn main() {
     let locales = Path::new(&variable("CARGO_MANIFEST_DIR")).join("locales");
     let mut list = String::new();
@@ -33,7 +36,9 @@ fn collect(folder: &Path, files: &mut Vec<PathBuf>) {
         let path = entry.expect("an entry of it").path();
         if path.is_dir() {
             collect(&path, files);
-        } else if path.extension().is_some_and(|extension| extension == "ftl") {
+        } else if path.extension().is_some_and(|extension| extension == "ftl")
+            && !path.ends_with(HELP)
+        {
             files.push(path);
         }
     }

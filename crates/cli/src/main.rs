@@ -5,20 +5,17 @@ mod exit;
 mod failure;
 mod far;
 mod files;
-mod help;
 mod interrupt;
 mod language;
 mod manual;
 mod numbers;
 mod terminal;
-mod usage;
 mod whole;
 
 use std::process::ExitCode;
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
-use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
-use wirespeed_words::Language;
+use clap::{CommandFactory, Parser, Subcommand};
 
 use crate::commands::{agent, demo, doctor, explain, lab, package_files, test, tune};
 use crate::exit::Exit;
@@ -108,21 +105,9 @@ fn understood() -> Arguments {
     let typed = std::env::args_os().collect();
     let (language, typed) = language::of_arguments(typed, |name| std::env::var(name).ok());
     wirespeed_words::speak(language);
-    let understood = if language == Language::English {
-        Arguments::try_parse_from(typed)
-    } else {
-        let matches = help::matches(&help::for_terminal(Arguments::command()), typed);
-        matches.and_then(|matches| Arguments::from_arg_matches(&matches))
-    };
-    understood
+    wirespeed_help::parse(typed)
         .and_then(Arguments::without_contradiction)
-        .unwrap_or_else(|error| {
-            if language == Language::English || help::is_shown(&error) {
-                error.exit();
-            }
-            terminal::say_wrong_usage(&usage::complaint(&error));
-            std::process::exit(error.exit_code())
-        })
+        .unwrap_or_else(|error| wirespeed_help::end(&error))
 }
 
 impl Arguments {
@@ -179,3 +164,6 @@ fn run(command: &Command) -> Result<Exit, Failure> {
         Command::PackageFiles(arguments) => package_files::run(arguments),
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -154,12 +154,6 @@ pub(crate) fn mention(text: &str) {
     }
 }
 
-/// Writes what is wrong with the command line to standard error. It quotes what was typed.
-pub(crate) fn say_wrong_usage(text: &str) {
-    // Nobody is left to tell when standard error is gone.
-    let _ = io::stderr().lock().write_all(clean(text).as_bytes());
-}
-
 /// A bar with the time left on standard error; silent when that is no terminal or the user wants quiet.
 pub(crate) struct Bar(ProgressBar);
 

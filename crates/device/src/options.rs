@@ -4,6 +4,7 @@ use std::num::NonZeroU16;
 
 use clap::builder::FalseyValueParser;
 use clap::{Parser, ValueEnum};
+use wirespeed_help::reason;
 
 use crate::offloads::Offload;
 
@@ -119,17 +120,37 @@ impl From<LogLevel> for log::LevelFilter {
     }
 }
 
+/// The keys of what values are refused for, in other languages than English.
+pub const REASONS: [&str; 6] = [
+    "help-wirespeed-device-name-length",
+    "help-wirespeed-device-name-folder",
+    "help-wirespeed-device-name-letter",
+    "help-wirespeed-device-not-workers",
+    "help-wirespeed-device-not-by-version",
+    "help-wirespeed-device-not-offload",
+];
+
 /// A name the kernel takes for an interface and that is safe in a path.
 fn interface_name(text: &str) -> Result<String, String> {
     if text.is_empty() || text.len() > NAME_BYTES {
-        return Err(format!("a name has 1 to {NAME_BYTES} bytes"));
+        let most = NAME_BYTES.to_string();
+        return Err(reason(REASONS[0], &[("most", &most)], || {
+            format!("a name has 1 to {NAME_BYTES} bytes")
+        }));
     }
     if text == "." || text == ".." {
-        return Err("this name is a folder's".to_owned());
+        return Err(reason(REASONS[1], &[], || {
+            "this name is a folder's".to_owned()
+        }));
     }
     let refused = |c: char| c.is_whitespace() || c.is_control() || matches!(c, '/' | ':' | '%');
     match text.chars().find(|c| refused(*c)) {
-        Some(c) => Err(format!("a name has no {c:?}")),
+        Some(c) => {
+            let letter = format!("{c:?}");
+            Err(reason(REASONS[2], &[("letter", &letter)], || {
+                format!("a name has no {letter}")
+            }))
+        }
         None => Ok(text.to_owned()),
     }
 }
@@ -138,7 +159,7 @@ fn workers(text: &str) -> Result<NonZeroU16, String> {
     text.parse()
         .ok()
         .filter(|workers: &NonZeroU16| workers.get() <= 256)
-        .ok_or_else(|| "a number from 1 to 256".to_owned())
+        .ok_or_else(|| reason(REASONS[3], &[], || "a number from 1 to 256".to_owned()))
 }
 
 /// One that some versions of the kernel are known to break.
@@ -147,7 +168,9 @@ fn judged_by_version(text: &str) -> Result<Offload, String> {
         .into_iter()
         .find(|offload| offload.name() == text)
         .ok_or_else(|| {
-            "udp-gso or udp-gro: no version of the kernel speaks against others".to_owned()
+            reason(REASONS[4], &[], || {
+                "udp-gso or udp-gro: no version of the kernel speaks against others".to_owned()
+            })
         })
 }
 
@@ -155,7 +178,12 @@ fn offload(text: &str) -> Result<Offload, String> {
     Offload::ALL
         .into_iter()
         .find(|offload| offload.name() == text)
-        .ok_or_else(|| format!("one of {}", Offload::ALL.map(Offload::name).join(", ")))
+        .ok_or_else(|| {
+            let all = Offload::ALL.map(Offload::name).join(", ");
+            reason(REASONS[5], &[("offloads", &all)], || {
+                format!("one of {all}")
+            })
+        })
 }
 
 #[cfg(test)]

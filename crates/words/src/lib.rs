@@ -12,12 +12,12 @@
 //! One language is chosen when the program starts ([`speak`]). What others script against (`--json`) is English unless
 //! another language was asked for by name, and so is what one machine tells another.
 
-mod language;
 mod message;
 pub mod units;
 
-pub use language::{Language, language, speak, within};
-pub use message::{Value, is_there, message};
+pub(crate) use message::is_there;
+pub use message::{Value, message};
+pub use wirespeed_language::{Language, language, speak, within};
 
 /// The message of a key, in the language of the moment, with its variables filled in: `say!("key", name = value, …)`.
 ///

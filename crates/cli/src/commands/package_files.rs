@@ -10,10 +10,10 @@ use clap_complete::Shell;
 use wirespeed_device::options::Options as Device;
 use wirespeed_words::{Language, within};
 
+use crate::Arguments as Program;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::manual::{self, Related};
-use crate::{Arguments as Program, help};
 
 /// Where each shell looks for completions, below /usr/share.
 const SHELLS: [(Shell, &str); 3] = [
@@ -49,8 +49,8 @@ fn manuals(share: &Path) -> io::Result<()> {
             let (program, device) = match language {
                 Language::English => (Program::command(), Device::command()),
                 Language::French => (
-                    help::in_language(Program::command()),
-                    help::device_in_language(Device::command()),
+                    wirespeed_help::in_language(Program::command()),
+                    wirespeed_help::in_language(Device::command()),
                 ),
             };
             let mut pages = manual::pages(program, "1", &OF_PROGRAM)?;

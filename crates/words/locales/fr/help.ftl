@@ -213,7 +213,7 @@ help-lab-exec-command = La commande et ses arguments, après `--`
 help-demo = Montrer un tunnel lent dont on trouve la cause, que l’on répare preuve à l’appui et que l’on remet en place : dans des espaces de noms réseau de cette machine, en moins de cinq minutes
 help-demo-tunnel = Qui porte le tunnel au lieu de wireguard-go : comme `wirespeed lab up --tunnel`
 
-# wirespeed-device : pour sa page de manuel. Sa propre aide est en anglais.
+# wirespeed-device, et pour quoi il refuse une valeur.
 
 help-wirespeed-device =
     Une interface WireGuard en espace utilisateur
@@ -236,3 +236,9 @@ help-wirespeed-device-force-offload = Employer ceux-ci (udp-gso, udp-gro) bien q
 help-wirespeed-device-log-level = Ce qui est journalisé [aussi : `LOG_LEVEL` ; par défaut : info]
 help-wirespeed-device-no-sandbox = Garder tous les privilèges après le départ (pour chercher un défaut)
 help-wirespeed-device-statistics = Écrire ce que compte le périphérique de ce nom, en JSON, et finir
+help-wirespeed-device-name-length = un nom a de 1 à { $most } octets
+help-wirespeed-device-name-folder = ce nom est celui d’un dossier
+help-wirespeed-device-name-letter = un nom n’a pas de { $letter }
+help-wirespeed-device-not-workers = un nombre de 1 à 256
+help-wirespeed-device-not-by-version = udp-gso ou udp-gro : aucune version du noyau ne parle contre d’autres
+help-wirespeed-device-not-offload = l’un de { $offloads }

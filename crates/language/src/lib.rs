@@ -1,4 +1,6 @@
-//! Which language a person reads.
+//! Which language a person reads: from the environment, and held while a program runs.
+//!
+//! It knows nothing of texts, so that a program that says little can ask it without having them all.
 
 use std::cell::Cell;
 use std::sync::atomic::{AtomicU8, Ordering};

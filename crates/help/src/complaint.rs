@@ -3,11 +3,10 @@
 use std::error::Error as _;
 use std::fmt::Write as _;
 
+use crate::texts;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
-use wirespeed_words::{Value, message};
 
-/// The texts, for the test that looks for unused ones.
-#[cfg(test)]
+/// The texts, for those who look for unused ones.
 pub(crate) const KEYS: [&str; 19] = [
     "help-error",
     "help-error-twice",
@@ -31,10 +30,10 @@ pub(crate) const KEYS: [&str; 19] = [
 ];
 
 /// The complaint as clap makes it: what is wrong, a tip, how the command is used.
-pub(crate) fn complaint(error: &clap::Error) -> String {
-    let mut out = say("help-error", [("what", what(error).into())]);
+pub fn complaint(error: &clap::Error) -> String {
+    let mut out = say("help-error", &[("what", &what(error))]);
     if let Some(values) = strings(error, ContextKind::ValidValue).filter(|all| !all.is_empty()) {
-        let possible = say("help-word-possible", [("values", values.join(", ").into())]);
+        let possible = say("help-word-possible", &[("values", &values.join(", "))]);
         let _ = write!(out, "\n  {possible}");
     }
     for tip in tips(error) {
@@ -42,14 +41,10 @@ pub(crate) fn complaint(error: &clap::Error) -> String {
     }
     if let Some(usage) = text(error, ContextKind::Usage) {
         let usage = usage.strip_prefix("Usage:").unwrap_or(&usage);
-        let usage = usage.trim_start().to_owned();
-        let _ = write!(
-            out,
-            "\n\n{}",
-            say("help-error-usage", [("usage", usage.into())])
-        );
+        let usage = usage.trim_start();
+        let _ = write!(out, "\n\n{}", say("help-error-usage", &[("usage", usage)]));
     }
-    let _ = writeln!(out, "\n\n{}", say("help-error-more", []));
+    let _ = writeln!(out, "\n\n{}", say("help-error-more", &[]));
     out
 }
 
@@ -60,38 +55,36 @@ fn what(error: &clap::Error) -> String {
     match error.kind() {
         ErrorKind::ArgumentConflict => conflict(error, argument, command),
         ErrorKind::InvalidValue if value.is_empty() => {
-            say("help-error-no-value", [("argument", argument.into())])
+            say("help-error-no-value", &[("argument", &argument)])
         }
-        ErrorKind::InvalidValue => of_value("help-error-value", argument, value),
+        ErrorKind::InvalidValue => of_value("help-error-value", &argument, &value),
         ErrorKind::ValueValidation => match error.source() {
             Some(because) => say(
                 "help-error-value-because",
-                [
-                    ("argument", argument.into()),
-                    ("value", value.into()),
-                    ("because", because.to_string().into()),
+                &[
+                    ("argument", &argument),
+                    ("value", &value),
+                    ("because", &because.to_string()),
                 ],
             ),
-            None => of_value("help-error-value", argument, value),
+            None => of_value("help-error-value", &argument, &value),
         },
-        ErrorKind::InvalidSubcommand => say("help-error-command", [("command", command.into())]),
-        ErrorKind::MissingSubcommand => {
-            say("help-error-missing-command", [("command", command.into())])
-        }
+        ErrorKind::InvalidSubcommand => say("help-error-command", &[("command", &command)]),
+        ErrorKind::MissingSubcommand => say("help-error-missing-command", &[("command", &command)]),
         ErrorKind::MissingRequiredArgument => {
-            let mut out = say("help-error-missing", []);
+            let mut out = say("help-error-missing", &[]);
             for argument in strings(error, ContextKind::InvalidArg).unwrap_or_default() {
                 let _ = write!(out, "\n  {argument}");
             }
             out
         }
-        ErrorKind::NoEquals => say("help-error-equals", [("argument", argument.into())]),
-        ErrorKind::TooManyValues => of_value("help-error-too-many", argument, value),
+        ErrorKind::NoEquals => say("help-error-equals", &[("argument", &argument)]),
+        ErrorKind::TooManyValues => of_value("help-error-too-many", &argument, &value),
         ErrorKind::TooFewValues | ErrorKind::WrongNumberOfValues => {
-            say("help-error-too-few", [("argument", argument.into())])
+            say("help-error-too-few", &[("argument", &argument)])
         }
-        ErrorKind::UnknownArgument => say("help-error-unknown", [("argument", argument.into())]),
-        ErrorKind::InvalidUtf8 => say("help-error-utf8", []),
+        ErrorKind::UnknownArgument => say("help-error-unknown", &[("argument", &argument)]),
+        ErrorKind::InvalidUtf8 => say("help-error-utf8", &[]),
         // Nothing is wrong with the command line: writing failed, or it is help that was asked for.
         _ => error.to_string(),
     }
@@ -105,20 +98,17 @@ fn conflict(error: &clap::Error, argument: String, command: String) -> String {
     };
     let prior = match error.get(ContextKind::PriorArg) {
         Some(ContextValue::String(one)) if *one == argument => {
-            return say("help-error-twice", [("argument", argument.into())]);
+            return say("help-error-twice", &[("argument", &argument)]);
         }
         Some(ContextValue::String(one)) => vec![one.clone()],
         Some(ContextValue::Strings(several)) => several.clone(),
         _ => Vec::new(),
     };
     match prior.as_slice() {
-        [] => say("help-error-conflicts", [("argument", argument.into())]),
+        [] => say("help-error-conflicts", &[("argument", &argument)]),
         prior => say(
             "help-error-conflict",
-            [
-                ("argument", argument.into()),
-                ("others", prior.join(", ").into()),
-            ],
+            &[("argument", &argument), ("others", &prior.join(", "))],
         ),
     }
 }
@@ -135,7 +125,7 @@ fn tips(error: &clap::Error) -> Vec<String> {
         if !similar.is_empty() {
             tips.push(say(
                 "help-error-similar",
-                [("similar", similar.join(", ").into())],
+                &[("similar", &similar.join(", "))],
             ));
         }
     }
@@ -145,16 +135,13 @@ fn tips(error: &clap::Error) -> Vec<String> {
         _ => false,
     };
     if as_value && let Some(argument) = text(error, ContextKind::InvalidArg) {
-        tips.push(say("help-error-as-value", [("argument", argument.into())]));
+        tips.push(say("help-error-as-value", &[("argument", &argument)]));
     }
     tips
 }
 
-fn of_value(key: &str, argument: String, value: String) -> String {
-    say(
-        key,
-        [("argument", argument.into()), ("value", value.into())],
-    )
+fn of_value(key: &str, argument: &str, value: &str) -> String {
+    say(key, &[("argument", argument), ("value", value)])
 }
 
 fn text(error: &clap::Error, kind: ContextKind) -> Option<String> {
@@ -174,6 +161,7 @@ fn strings(error: &clap::Error, kind: ContextKind) -> Option<Vec<String>> {
     }
 }
 
-fn say<'a, const N: usize>(key: &str, values: [(&'a str, Value<'a>); N]) -> String {
-    message(key, values)
+/// The text of a key with its values; what a language lacks is told by its key.
+fn say(key: &str, values: &[(&str, &str)]) -> String {
+    texts::filled(key, values).unwrap_or_else(|| key.to_owned())
 }

@@ -1,29 +1,71 @@
-//! The help in another language than that of the source.
+//! Help and complaints of the command lines in another language than that of the source.
 //!
-//! The doc comments of the arguments are the English help. Any other language has one message for each command and each
-//! argument, with a key made from the definition; they are put into the definition before the command line is read.
+//! The doc comments of the arguments are the English help. Any other language has one text for each command and each
+//! argument, with a key made from the definition; they are put into the definition before the command line is read. The texts are
+//! with all others, in `crates/words/locales`; a table of them is made when this is built, so that `wirespeed-device`, which speaks to
+//! people only here, needs nothing else.
+
+mod complaint;
+mod texts;
 
 use std::cell::RefCell;
+use std::collections::BTreeSet;
 use std::ffi::OsString;
+use std::io::Write as _;
 
 use clap::builder::StyledStr;
 use clap::error::ErrorKind;
-use clap::{Arg, ArgAction, ArgMatches, Command};
-use wirespeed_words::{Language, Value, is_there, language, message};
+use clap::{Arg, ArgAction, ArgMatches, Command, Parser};
+use wirespeed_language::{Language, language};
+
+pub use complaint::complaint;
 
 /// Where the name of a command goes into a key.
 const ROOT: &str = "help";
 
-/// What the keys of wirespeed-device begin with: its pages are made here, too.
+/// What the keys of wirespeed-device begin with.
 const DEVICE: &str = "help-wirespeed-device";
 
+/// The command line as it was typed (the program's name first), understood in the language of the moment.
+///
+/// # Errors
+/// clap's: wrong usage, or the help that was asked for. [`end`] shows either.
+pub fn parse<T: Parser>(typed: Vec<OsString>) -> Result<T, clap::Error> {
+    match language() {
+        Language::English => T::try_parse_from(typed),
+        Language::French => matches(&for_terminal(T::command()), typed)
+            .and_then(|matches| T::from_arg_matches(&matches)),
+    }
+}
+
+/// Shows the help that was asked for, or what is wrong with the command line, and ends the program as clap does.
+pub fn end(error: &clap::Error) -> ! {
+    if language() == Language::English || is_help(error) {
+        error.exit();
+    }
+    // It quotes what was typed, which must not steer the terminal.
+    let complaint: String = complaint(error)
+        .chars()
+        .map(|letter| if steers(letter) { ' ' } else { letter })
+        .collect();
+    // Nobody is left to tell when standard error is gone.
+    let _ = std::io::stderr().lock().write_all(complaint.as_bytes());
+    std::process::exit(error.exit_code())
+}
+
+/// A reason of a value's own parser in the language of the moment; `english` where the language has none.
+pub fn reason(key: &str, values: &[(&str, &str)], english: impl FnOnce() -> String) -> String {
+    texts::filled(key, values).unwrap_or_else(english)
+}
+
 /// The definition with every text in the language of the moment.
-pub(crate) fn in_language(definition: Command) -> Command {
-    Walk::default().command(definition, ROOT)
+pub fn in_language(definition: Command) -> Command {
+    let root = root(&definition);
+    Walk::default().command(definition, root)
 }
 
 /// The same as a terminal shows it: clap puts a colon behind each heading, which French keeps apart from the word.
-pub(crate) fn for_terminal(definition: Command) -> Command {
+pub fn for_terminal(definition: Command) -> Command {
     let walk = Walk {
         before_colon: match language() {
             Language::English => "",
@@ -31,22 +73,35 @@ pub(crate) fn for_terminal(definition: Command) -> Command {
         },
         ..Walk::default()
     };
-    walk.command(definition, ROOT)
+    let root = root(&definition);
+    walk.command(definition, root)
 }
 
-/// The same for wirespeed-device, whose own help is English: it has no texts with it.
-pub(crate) fn device_in_language(definition: Command) -> Command {
-    Walk::default().command(definition, DEVICE)
+/// The keys that the definitions ask for and that are missing in the language of the moment, and those that are there and that
+/// nothing asks for. `own` are those of [`reason`].
+pub fn misfits(definitions: Vec<Command>, own: &[&str]) -> [Vec<String>; 2] {
+    let walk = Walk::default();
+    for definition in definitions {
+        let root = root(&definition);
+        walk.command(definition, root);
+    }
+    let missing: BTreeSet<String> = walk.missing.into_inner().into_iter().collect();
+    let mut used: BTreeSet<String> = walk.used.into_inner().into_iter().collect();
+    used.extend(complaint::KEYS.map(str::to_owned));
+    used.extend(own.iter().map(|key| (*key).to_owned()));
+    used.insert("help-word-help".to_owned());
+    let there = texts::FRENCH.iter().map(|(key, _)| (*key).to_owned());
+    let unused = there.filter(|key| !used.contains(key));
+    let named = |key: &&String| texts::text(key).is_none();
+    let missing = missing.iter().chain(used.iter().filter(named));
+    [missing.cloned().collect(), unused.collect()]
 }
 
 /// What was typed, with a `help` command that does what clap's own does.
 ///
 /// # Errors
 /// clap's: wrong usage, or the help that was asked for.
-pub(crate) fn matches(
-    definition: &Command,
-    arguments: Vec<OsString>,
-) -> Result<ArgMatches, clap::Error> {
+pub fn matches(definition: &Command, arguments: Vec<OsString>) -> Result<ArgMatches, clap::Error> {
     let program = arguments.first().cloned().unwrap_or_default();
     let matches = definition.clone().try_get_matches_from(arguments)?;
     match help_wanted(&matches) {
@@ -76,14 +131,27 @@ fn help_wanted(matches: &ArgMatches) -> Option<Vec<OsString>> {
     None
 }
 
-/// Prints what went wrong with the command line, or the help that was asked for, and says how to end.
-pub(crate) fn is_shown(error: &clap::Error) -> bool {
+fn root(definition: &Command) -> &'static str {
+    match definition.get_name() {
+        "wirespeed-device" => DEVICE,
+        _ => ROOT,
+    }
+}
+
+/// Was it no error, but help that was asked for?
+fn is_help(error: &clap::Error) -> bool {
     matches!(
         error.kind(),
         ErrorKind::DisplayHelp
             | ErrorKind::DisplayVersion
             | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand
     )
+}
+
+/// Does a terminal obey it: a control character, or a mark that reorders text?
+fn steers(letter: char) -> bool {
+    let reorders = matches!(letter, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+    (letter.is_control() && letter != '\n') || reorders
 }
 
 #[derive(Default)]
@@ -258,7 +326,7 @@ impl Walk {
         let name = key_of(argument.get_id().as_str());
         let own = format!("{path}-{name}");
         let shared = format!("help-any-{name}");
-        if !is_there(language(), &own) && is_there(language(), &shared) {
+        if texts::text(&own).is_none() && texts::text(&shared).is_some() {
             shared
         } else {
             own
@@ -280,22 +348,18 @@ impl Walk {
     }
 
     fn say(&self, key: &str) -> String {
-        self.look_up(key);
-        message(key, [])
+        self.say_of(key, "")
     }
 
     fn say_of(&self, key: &str, values: &str) -> String {
-        self.look_up(key);
-        message(key, [("values", Value::from(values))])
-    }
-
-    fn look_up(&self, key: &str) {
-        let list = if is_there(language(), key) {
+        let said = texts::filled(key, &[("values", values)]);
+        let list = if said.is_some() {
             &self.used
         } else {
             &self.missing
         };
         list.borrow_mut().push(key.to_owned());
+        said.unwrap_or_else(|| key.to_owned())
     }
 }
 
@@ -332,6 +396,3 @@ fn has_long_help(command: &Command) -> bool {
 fn key_of(name: &str) -> String {
     name.to_lowercase().replace(['_', ' '], "-")
 }
-
-#[cfg(test)]
-mod tests;

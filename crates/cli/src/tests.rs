@@ -1,40 +1,19 @@
-use std::collections::BTreeSet;
+use std::ffi::OsString;
 
-use clap::CommandFactory;
+use clap::error::ErrorKind;
+use clap::{Command, CommandFactory};
+use wirespeed_device::options::{Options as Device, REASONS};
+use wirespeed_help::{for_terminal, in_language, matches, misfits};
 use wirespeed_words::{Language, within};
 
-use super::*;
-use crate::{Arguments, usage};
-
-/// The keys of the French help, as the file has them.
-fn written() -> BTreeSet<String> {
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../words/locales/fr/help.ftl");
-    let text = std::fs::read_to_string(path).expect("the texts");
-    text.lines()
-        .filter(|line| line.starts_with("help-"))
-        .filter_map(|line| Some(line.split_once(" =")?.0.to_owned()))
-        .collect()
-}
+use crate::Arguments;
 
 #[test]
 fn every_command_and_argument_has_its_french_help_and_no_text_is_left_over() {
-    let walk = Walk::default();
-    let _definition = within(Language::French, || {
-        (
-            walk.command(Arguments::command(), ROOT),
-            walk.command(wirespeed_device::options::Options::command(), DEVICE),
-        )
-    });
-    let missing: BTreeSet<String> = walk.missing.into_inner().into_iter().collect();
+    let definitions = vec![Arguments::command(), Device::command()];
+    let [missing, unused] = within(Language::French, || misfits(definitions, &REASONS));
     assert!(missing.is_empty(), "missing: {missing:#?}");
-    let mut used: BTreeSet<String> = walk.used.into_inner().into_iter().collect();
-    used.extend(usage::KEYS.map(str::to_owned));
-    used.insert("help-word-help".to_owned());
-    let unused: Vec<String> = written().difference(&used).cloned().collect();
     assert!(unused.is_empty(), "there, and never shown: {unused:#?}");
-    for key in usage::KEYS {
-        assert!(is_there(Language::French, key), "{key} is missing");
-    }
 }
 
 /// The French definition takes what the English one takes.
@@ -85,9 +64,9 @@ fn french_examples_fit_a_terminal_of_a_hundred_columns() {
         }
         command.get_subcommands().for_each(each);
     }
-    each(&within(Language::French, || {
-        in_language(Arguments::command())
-    }));
+    for definition in [Arguments::command(), Device::command()] {
+        each(&within(Language::French, || in_language(definition)));
+    }
 }
 
 /// What clap has no text of its own for is no English text either.
@@ -102,9 +81,12 @@ fn no_english_is_left_in_the_french_help() {
             }
         }
     }
-    let mut french = within(Language::French, || for_terminal(Arguments::command()));
-    french.build();
-    each(&mut french, &mut |help| {
+    let [mut program, mut device] = within(Language::French, || {
+        [Arguments::command(), Device::command()].map(for_terminal)
+    });
+    program.build();
+    device.build();
+    let mut see = |help: String| {
         for word in [
             " the ",
             " Print ",
@@ -116,5 +98,7 @@ fn no_english_is_left_in_the_french_help() {
         ] {
             assert!(!help.contains(word), "{word:?} in {help}");
         }
-    });
+    };
+    each(&mut program, &mut see);
+    each(&mut device, &mut see);
 }
