@@ -39,11 +39,21 @@ pub(crate) fn first_words(record: &DoctorRecord, look: &Look) -> String {
             [peer] => peer.endpoint.map(|one| host(&one)),
             _ => None,
         };
-        add(say!(
-            "report-name-the-far-end",
-            interface = shell_word(&record.interface),
-            host = host.unwrap_or_else(|| say!("report-its-host"))
-        ));
+        let host = host.unwrap_or_else(|| say!("report-its-host"));
+        let interface = shell_word(&record.interface);
+        out.push('\n');
+        // Commands stand alone, to be copied whole.
+        for (words, far) in [
+            (
+                say!("report-name-the-far-end"),
+                format!("ssh://root@{host}"),
+            ),
+            (say!("report-name-a-server"), format!("iperf3://{host}")),
+        ] {
+            let command = format!("wirespeed doctor {interface} --far {far}");
+            out.push_str(&look.paragraph(0, &words));
+            out.push_str(&look.paragraph(2, &command));
+        }
     }
     out
 }
@@ -113,7 +123,7 @@ mod tests {
         let text = said(&record);
         assert!(text.contains("does UDP reach 192.0.2.2:51820"), "{text}");
         let command = format!(
-            "wirespeed doctor {} --far ssh://root@192.0.2.2,",
+            "\n  wirespeed doctor {} --far ssh://root@192.0.2.2\n",
             record.interface
         );
         assert!(text.contains(&command), "{text}");
