@@ -2,6 +2,7 @@
 //! with `-v`.
 
 use wirespeed_doctor::{EvidenceLine, Finding, Severity, Verdict, leaves_open};
+use wirespeed_measure::NotMeasured;
 use wirespeed_settings::shell_word;
 use wirespeed_words::say;
 
@@ -10,7 +11,7 @@ use crate::look::{Look, clean, columns};
 use crate::measured_text;
 use crate::over_time;
 use crate::record::{DoctorRecord, first_command};
-use crate::{places, typed, units, watched_text};
+use crate::{readers_words, units, watched_text};
 
 /// Findings shown in full without `-v`.
 const SHOWN_IN_FULL: usize = 3;
@@ -40,8 +41,8 @@ pub(crate) fn doctor_on(record: &DoctorRecord, far_options: &str, on: &str, look
         out.push_str(&watched_text::sweep(sweep, look));
     }
 
-    let (roots, consequences): (Vec<&Finding>, Vec<&Finding>) = record
-        .findings
+    let findings: Vec<Finding> = record.findings.iter().map(readers_words::finding).collect();
+    let (roots, consequences): (Vec<&Finding>, Vec<&Finding>) = findings
         .iter()
         .partition(|finding| finding.consequence_of.is_none());
     for (index, finding) in roots.iter().enumerate() {
@@ -150,10 +151,7 @@ fn title(finding: &Finding, look: &Look) -> String {
         Severity::Warning => look.warn(&say!("report-severity-warning")),
         Severity::Info => look.bold(&say!("report-severity-info")),
     };
-    let (host, sure) = (
-        clean(&places::told(&finding.host)),
-        units::percent(finding.confidence),
-    );
+    let (host, sure) = (clean(&finding.host), units::percent(finding.confidence));
     let place = match finding.direction {
         Some(direction) => say!(
             "report-place-direction",
@@ -209,11 +207,11 @@ fn full(
         for remedy in &finding.remedies {
             out.push_str(&look.labelled(&say!("report-label-remedy"), LABELS, &remedy.title));
             for command in &remedy.commands {
-                out.push_str(&look.hanging("            ", 14, &typed::told(command)));
+                out.push_str(&look.hanging("            ", 14, command));
             }
             for (lead, text) in [
-                (say!("report-label-keep"), typed::told(&remedy.persistence)),
-                (say!("report-label-undo"), typed::told(&remedy.undo)),
+                (say!("report-label-keep"), remedy.persistence.clone()),
+                (say!("report-label-undo"), remedy.undo.clone()),
                 (say!("report-label-risk"), remedy.risk.clone()),
             ] {
                 if !text.is_empty() {
@@ -226,7 +224,7 @@ fn full(
             out.push_str(&look.labelled(&say!("report-label-useless"), LABELS, &text));
         }
     } else {
-        let command = first_command(&finding.remedies).map(typed::told);
+        let command = first_command(&finding.remedies).map(str::to_owned);
         let title = || Some(finding.remedies.first()?.title.clone());
         if let Some(text) = command.or_else(title) {
             out.push_str(&look.labelled(&say!("report-label-by-hand"), LABELS, &text));
@@ -252,13 +250,19 @@ fn evidence_line(line: &EvidenceLine) -> String {
         "report-evidence",
         what = &line.what,
         values = values,
-        place = places::told(&line.r#where)
+        place = &line.r#where
     ))
 }
 
 /// Something, and what is said of it, after a colon.
 pub(crate) fn told(what: &str, text: &str) -> String {
     clean(&say!("report-told", what = what, text = text))
+}
+
+/// A line of a list of what could not be measured or checked, and why.
+pub(crate) fn missing(item: &NotMeasured, look: &Look) -> String {
+    let item = readers_words::not_measured(item);
+    look.hanging("  - ", 4, &told(&item.what, &item.because))
 }
 
 /// What was measured only to tell causes apart.
@@ -283,7 +287,7 @@ fn refused(record: &DoctorRecord, look: &Look) -> String {
     let mut out = String::from("\n");
     out.push_str(&look.bold(&say!("report-refused")));
     out.push('\n');
-    for refusal in &record.refused {
+    for refusal in record.refused.iter().map(readers_words::refusal) {
         let text = if look.details {
             told(&refusal.remedy, &refusal.why)
         } else {
@@ -311,8 +315,9 @@ fn not_checked(record: &DoctorRecord, look: &Look) -> String {
         .not_checked
         .iter()
         .partition(|item| leaves_open(item));
-    for item in open.into_iter().chain(rest).take(shown) {
-        out.push_str(&look.hanging("  - ", 4, &told(&item.what, &item.because)));
+    let shown_first = open.into_iter().chain(rest).take(shown);
+    for item in shown_first {
+        out.push_str(&missing(item, look));
     }
     let left = record.not_checked.len().saturating_sub(shown);
     if left > 0 {
@@ -325,7 +330,7 @@ fn not_checked(record: &DoctorRecord, look: &Look) -> String {
 mod tests {
     use wirespeed_doctor::Asked;
     use wirespeed_facts::Known;
-    use wirespeed_measure::{Direction, NotMeasured};
+    use wirespeed_measure::Direction;
 
     use super::*;
 

@@ -5,7 +5,7 @@ use wirespeed_measure::Estimate;
 use wirespeed_settings::shell_word;
 use wirespeed_words::say;
 
-use crate::doctor_text::{doctor_on, told};
+use crate::doctor_text::{doctor_on, missing};
 use crate::look::{Look, table};
 use crate::measured_text::{figure, or_unknown};
 use crate::record::HopsRecord;
@@ -33,7 +33,7 @@ pub fn hops(record: &HopsRecord, look: &Look) -> String {
         out.push_str(&look.bold(&say!("report-not-measured")));
         out.push('\n');
         for item in &record.report.measured.not_measured {
-            out.push_str(&look.hanging("  - ", 4, &told(&item.what, &item.because)));
+            out.push_str(&missing(item, look));
         }
     }
     if let Some(record) = &record.doctor {

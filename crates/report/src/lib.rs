@@ -19,6 +19,7 @@ mod measured_text;
 mod over_time;
 mod page;
 mod places;
+mod readers_words;
 mod record;
 mod spark;
 mod test_text;

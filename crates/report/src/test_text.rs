@@ -4,7 +4,7 @@ use wirespeed_doctor::{End, Verdict};
 use wirespeed_words::say;
 
 use crate::diff::{self, Against, Change};
-use crate::doctor_text::told;
+use crate::doctor_text::{missing, told};
 use crate::exchange_text;
 use crate::look::{Look, clean, table};
 use crate::measured_text::{self, or_unknown};
@@ -71,7 +71,7 @@ pub fn test(record: &TestRecord, look: &Look) -> String {
         out.push_str(&look.bold(&say!("report-not-measured")));
         out.push('\n');
         for item in &record.not_measured {
-            out.push_str(&look.hanging("  - ", 4, &told(&item.what, &item.because)));
+            out.push_str(&missing(item, look));
         }
     }
     if look.details {

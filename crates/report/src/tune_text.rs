@@ -8,7 +8,7 @@ use wirespeed_tune::{
 };
 use wirespeed_words::say;
 
-use crate::doctor_text::told;
+use crate::doctor_text::{missing, told};
 use crate::look::{Look, columns, table};
 use crate::measured_text::or_unknown;
 use crate::over_time;
@@ -45,7 +45,7 @@ pub fn tune(record: &TuneRecord, far_options: &str, look: &Look) -> String {
         out.push_str(&look.bold(&say!("report-tune-not-tried")));
         out.push('\n');
         for item in &outcome.not_tried {
-            out.push_str(&look.hanging("  - ", 4, &told(&item.what, &item.because)));
+            out.push_str(&missing(item, look));
         }
     }
     if let Some(why) = &outcome.ended_early {

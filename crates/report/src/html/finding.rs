@@ -8,7 +8,7 @@ use wirespeed_words::say;
 
 use super::table::{Cell, table};
 use crate::look::clean;
-use crate::{places, typed, units};
+use crate::{readers_words, units};
 
 /// What the commands of a report begin with and end in.
 #[derive(Clone, Copy, Default)]
@@ -23,6 +23,7 @@ pub(super) struct Commands<'a> {
 
 /// Every finding, worst first, with what follows from it.
 pub(super) fn findings(all: &[Finding], commands: Commands<'_>) -> Markup {
+    let all: Vec<Finding> = all.iter().map(readers_words::finding).collect();
     let (roots, consequences): (Vec<&Finding>, Vec<&Finding>) = all
         .iter()
         .partition(|finding| finding.consequence_of.is_none());
@@ -108,7 +109,7 @@ pub(super) fn title_of(code: &str) -> String {
 }
 
 fn place(finding: &Finding) -> String {
-    let host = clean(&places::told(&finding.host));
+    let host = clean(&finding.host);
     match finding.direction {
         Some(direction) => say!(
             "html-place-direction",
@@ -135,7 +136,7 @@ fn evidence(lines: &[EvidenceLine]) -> Markup {
         .map(|line| {
             vec![
                 Cell::text(clean(&line.what)),
-                Cell::text(clean(&places::told(&line.r#where))),
+                Cell::text(clean(&line.r#where)),
                 known(units::value(&line.before, &line.unit)),
                 known(units::value(&line.after, &line.unit)),
             ]
@@ -147,13 +148,13 @@ fn evidence(lines: &[EvidenceLine]) -> Markup {
 fn remedy(remedy: &Remedy) -> Markup {
     let notes = [
         (say!("html-risk"), remedy.risk.clone()),
-        (say!("html-keep"), typed::told(&remedy.persistence)),
-        (say!("html-undo"), typed::told(&remedy.undo)),
+        (say!("html-keep"), remedy.persistence.clone()),
+        (say!("html-undo"), remedy.undo.clone()),
     ];
     html! {
         p { (clean(&remedy.title)) }
         @if !remedy.commands.is_empty() {
-            pre { (clean(&typed::told(&remedy.commands.join("\n")))) }
+            pre { (clean(&remedy.commands.join("\n"))) }
         }
         @if notes.iter().any(|(_, text)| !text.is_empty()) {
             details {
@@ -174,7 +175,7 @@ pub(super) fn refused(refused: &[Refusal]) -> Markup {
         @if !refused.is_empty() {
             h4 { (say!("html-refused")) }
             dl.refused {
-                @for one in refused { dt { (clean(&one.remedy)) } dd { (clean(&one.why)) } }
+                @for one in refused.iter().map(readers_words::refusal) { dt { (clean(&one.remedy)) } dd { (clean(&one.why)) } }
             }
         }
     }
@@ -182,6 +183,7 @@ pub(super) fn refused(refused: &[Refusal]) -> Markup {
 
 /// What could not be measured or checked, and why.
 pub(super) fn missing(items: &[NotMeasured]) -> Markup {
+    let items: Vec<NotMeasured> = items.iter().map(readers_words::not_measured).collect();
     html! {
         dl.missing {
             @for same in items.chunk_by(|one, next| one.what == next.what) {
