@@ -158,7 +158,7 @@ pub(crate) fn mention(text: &str) {
 pub(crate) struct Bar(ProgressBar);
 
 impl Bar {
-    /// Starts hidden until the first step.
+    /// Shown at once: a machine far away may take a while to be reached.
     pub(crate) fn new() -> Self {
         let target = if is_quiet() || !io::stderr().is_terminal() {
             ProgressDrawTarget::hidden()
@@ -171,6 +171,8 @@ impl Bar {
         {
             bar.set_style(style.progress_chars("━╸ "));
         }
+        bar.set_message(say!("doctor-step-facts"));
+        bar.tick();
         Self(bar)
     }
 
