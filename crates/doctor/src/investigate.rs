@@ -45,7 +45,7 @@ pub struct Options {
     pub directions: Vec<Direction>,
     /// Time for everything; `None` = 43 s when quick, else 100 s, of which a healthy tunnel takes under 60, and what long
     /// round trips add to 20 loads: 11 s at 80 ms, 31 s when quick. What tells causes apart may take longer: another
-    /// congestion control 16 s, a search for a rate 24 s, the rest 12 s in all.
+    /// congestion control 16 s (as much more as the loads are longer), a search for a rate 24 s, the rest 12 s in all.
     pub budget: Option<Duration>,
 }
 
@@ -220,7 +220,9 @@ impl<'a> Driver<'a> {
     fn step(&self, what: &str, done: f64) {
         let probes = PROBES_ABOUT.as_secs_f64();
         let whole = self.budget.as_secs_f64().max(probes);
-        let loads = if self.options.quick { 28.0 } else { 50.0 };
+        let usual = if self.options.quick { 28.0 } else { 50.0 };
+        let longer = self.longer() * self.options.directions.len() as u32;
+        let loads = usual + longer.as_secs_f64();
         self.progress
             .step(what, done * probes / whole, loads + probes * (1.0 - done));
     }

@@ -99,12 +99,15 @@ pub(crate) fn throughput(comparisons: &[Comparison], look: &Look) -> String {
     under(&say!("report-over-time"), &lines, &remarks, look)
 }
 
-/// The tunnel's throughput on the scale of its road, a line for each direction: of the comparison that carries least.
+/// The tunnel's throughput on the scale of its road, a line for each direction whose road was measured: of the comparison
+/// that carries least.
 pub(crate) fn tunnels(comparisons: &[Comparison], look: &Look) -> String {
     let worst: Vec<&Comparison> = [Direction::Upload, Direction::Download]
         .into_iter()
         .filter_map(|direction| {
-            let of_direction = comparisons.iter().filter(|one| one.direction == direction);
+            let of_direction = comparisons
+                .iter()
+                .filter(|one| one.direction == direction && one.bare.is_some());
             let share = |one: &Comparison| one.ratio.unwrap_or(f64::INFINITY);
             of_direction.min_by(|one, other| share(one).total_cmp(&share(other)))
         })
@@ -126,9 +129,14 @@ pub(crate) fn tunnels(comparisons: &[Comparison], look: &Look) -> String {
         let of_direction = |index: usize| match fitted.span(2 * index + 1) {
             Some((low, high)) => {
                 let top = units::rate(top(fitted, 2 * index));
-                let span = span(What::Rate, low, high);
-                let span = match (parted(&span), parted(&top)) {
-                    (Some((number, unit)), Some((_, same))) if unit == same => number,
+                let span = span(What::Rate, low, high, look);
+                // Where the two have different units, each keeps its own.
+                let span = match (parted(&units::rate(low)), parted(&span), parted(&top)) {
+                    (Some((_, lower)), Some((number, unit)), Some((_, same)))
+                        if lower == unit && unit == same =>
+                    {
+                        number
+                    }
                     _ => span.as_str(),
                 };
                 say!("report-over-time-of", span = span, most = &top)
@@ -246,7 +254,7 @@ fn drawn(
     let width = width.unwrap_or_default();
     let figures = |fitted: &Fitted| -> Vec<String> {
         let span_of = |side| match fitted.span(side) {
-            Some((low, high)) => span(what, low, high),
+            Some((low, high)) => span(what, low, high, look),
             None => String::new(),
         };
         (0..fitted.sides.len()).map(span_of).collect()
@@ -308,14 +316,15 @@ fn step(seconds: f64) -> String {
 }
 
 /// `88.1–96.4 Mbit/s`: the unit once where both have it.
-fn span(what: What, low: f64, high: f64) -> String {
+fn span(what: What, low: f64, high: f64, look: &Look) -> String {
+    let dash = if look.ascii { "-" } else { "–" };
     let (low, high) = (what.in_words(low), what.in_words(high));
     if low == high {
         return high;
     }
     match (parted(&low), parted(&high)) {
-        (Some((number, unit)), Some((_, same))) if unit == same => format!("{number}–{high}"),
-        _ => format!("{low} – {high}"),
+        (Some((number, unit)), Some((_, same))) if unit == same => format!("{number}{dash}{high}"),
+        _ => format!("{low} {dash} {high}"),
     }
 }
 

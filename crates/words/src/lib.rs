@@ -15,8 +15,7 @@
 mod message;
 pub mod units;
 
-pub(crate) use message::is_there;
-pub use message::{Value, message};
+pub use message::{Value, is_there, message};
 pub use wirespeed_language::{Language, language, speak, within};
 
 /// The message of a key, in the language of the moment, with its variables filled in: `say!("key", name = value, …)`.

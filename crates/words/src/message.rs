@@ -69,7 +69,7 @@ pub fn message<'a, const N: usize>(key: &str, values: [(&'a str, Value<'a>); N])
 }
 
 /// Is there such a message in a language?
-pub(crate) fn is_there(language: Language, key: &str) -> bool {
+pub fn is_there(language: Language, key: &str) -> bool {
     bundle(language).has_message(key)
 }
 

@@ -18,6 +18,8 @@ const TRIED: &str = "bbr";
 const AVAILABLE: &str = "net.ipv4.tcp_available_congestion_control";
 /// The shortest time in which a trial can take its pairs; the first direction that needs one gets it in any case.
 const TRIAL_LEAST: Duration = Duration::from_secs(16);
+/// What iperf3's control connection takes beside each of its loads where these are short, seconds: a round trip of 50 ms.
+const SHORT_TALK: f64 = 0.35;
 const TRIAL_AT_MOST: Duration = Duration::from_secs(25);
 /// A search for a rate takes no longer than this in each direction; where the user asks for it, beyond the budget.
 const SWEEP_AT_MOST: Duration = Duration::from_secs(35);
@@ -254,7 +256,8 @@ impl Driver<'_> {
     /// A time for a trial, as long as the road's round trip makes its loads.
     fn trial_takes(&self, with_short_loads: Duration) -> Duration {
         let (warm_up, seconds) = self.lengths(true);
-        with_short_loads.mul_f64(warm_up + seconds)
+        let talk = (self.talk() - SHORT_TALK).max(0.0);
+        with_short_loads.mul_f64(warm_up + seconds + talk)
     }
 
     /// Why the sender cannot use the other one; what is not known is tried.

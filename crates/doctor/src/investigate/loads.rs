@@ -29,6 +29,7 @@ const LOADS: f64 = 10.0;
 impl Driver<'_> {
     pub(super) fn load(&mut self) -> Result<(), MeasureError> {
         let directions = self.options.directions.clone();
+        let done = PROBES_ABOUT.as_secs_f64() / self.budget.as_secs_f64();
         if self.options.budget.is_none() {
             self.budget += self.longer() * directions.len() as u32;
         }
@@ -40,7 +41,6 @@ impl Driver<'_> {
                 continue;
             }
             let left = self.left(index, directions.len());
-            let done = PROBES_ABOUT.as_secs_f64() / self.budget.as_secs_f64();
             let share = (LOADS_UNTIL - done) / directions.len() as f64;
             let part = Part {
                 whole: self.progress,
@@ -119,16 +119,19 @@ impl Driver<'_> {
     }
 
     /// What the loads of one direction take beyond their usual time on a road as long as this one.
-    fn longer(&self) -> Duration {
+    pub(super) fn longer(&self) -> Duration {
         let (warm_up, seconds) = self.lengths(self.options.quick);
         let usual = if self.options.quick {
             QUICK_SECONDS
         } else {
             SECONDS
         };
-        // iperf3's control connection takes some seven round trips beside each load.
-        let talk = 7.0 * slow_start::round_trip(&self.evidence).min(1.0);
-        Duration::from_secs_f64(LOADS * (warm_up + seconds - usual + talk))
+        Duration::from_secs_f64(LOADS * (warm_up + seconds - usual + self.talk()))
+    }
+
+    /// What iperf3's control connection takes beside each load, seconds: some seven round trips.
+    pub(super) fn talk(&self) -> f64 {
+        7.0 * slow_start::round_trip(&self.evidence).min(1.0)
     }
 
     /// One longer load of several streams where the short ones could not tell whether a deep queue fills.

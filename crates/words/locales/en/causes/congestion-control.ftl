@@ -2,7 +2,7 @@ congestion-control-title = The sender's congestion control backs off from loss t
 congestion-control-because = With { $tried } instead of { $current } the same transfer is { $gain } faster: the loss here is not congestion, but { $current } backs off from it.
 congestion-control-line-rates = TCP goodput with { $current } and with { $tried }, in turn, { $direction }
 congestion-control-line-gain = gain: lower end and middle of its interval
-congestion-control-line-again = segments sent again, { $direction }
+congestion-control-line-again = segments sent again once each load's start was over, { $direction }
 congestion-control-remedy-route = { $tried } for what leaves by { $place }
 congestion-control-risk-route = only connections this machine sends through the tunnel{ $kernel ->
     [paces] {""}

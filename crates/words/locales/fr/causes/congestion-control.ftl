@@ -2,7 +2,7 @@ congestion-control-title = Le contrôle de congestion de l’émetteur ralentit 
 congestion-control-because = Avec { $tried } au lieu de { $current }, le même transfert est plus rapide de { $gain } : la perte ici n’est pas de la congestion, et { $current } ralentit pourtant pour elle.
 congestion-control-line-rates = débit utile TCP avec { $current } et avec { $tried }, à tour de rôle, { $direction }
 congestion-control-line-gain = gain : borne inférieure et milieu de son intervalle
-congestion-control-line-again = segments retransmis, { $direction }
+congestion-control-line-again = segments retransmis une fois passé le démarrage de chaque charge, { $direction }
 congestion-control-remedy-route = { $tried } pour ce qui sort par { $place }
 congestion-control-risk-route = seulement les connexions que cette machine émet dans le tunnel{ $kernel ->
     [paces] {""}
