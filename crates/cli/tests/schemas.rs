@@ -119,7 +119,7 @@ fn on_a_practice_road_every_command_prints_what_its_schema_says() {
     let only = ["--quick", "--only", "mtu-exceeds-path"];
     let tuned = named(&run(&[&tune[..], &only].concat()), "tune");
     if tuned["kept"].as_array().is_none_or(Vec::is_empty) {
-        let because = &tuned["experiments"][0]["because"];
+        let because = &tuned["experiments"][0]["why"];
         return skip(
             test,
             &format!("nothing was kept that could be confirmed and undone: {because}"),

@@ -69,7 +69,7 @@ enum Command {
         /// Name of the lab; the only one, unless told.
         #[arg(long, value_name = "NAME")]
         lab: Option<LabId>,
-        /// The host: client, server, source, gw1, gw2, sink or road.
+        /// The host: client, server, source, gw1, gw2, sink, hub, road or road2.
         host: String,
         /// The command and its arguments, after `--`.
         #[arg(last = true, required = true, value_name = "COMMAND")]

@@ -205,7 +205,7 @@ help-lab-status-lab = Nom du labo ; le seul, s’il n’est pas donné
 help-lab-status-json = Écrire un seul objet JSON
 help-lab-exec = Lancer une commande sur un hôte d’un labo
 help-lab-exec-lab = Nom du labo ; le seul, s’il n’est pas donné
-help-lab-exec-host = L’hôte : client, server, source, gw1, gw2, sink ou road
+help-lab-exec-host = L’hôte : client, server, source, gw1, gw2, sink, hub, road ou road2
 help-lab-exec-command = La commande et ses arguments, après `--`
 
 # demo
