@@ -1,20 +1,20 @@
 //! What somebody is told whose tunnel could not be measured at all: that its ends never met, and how to name the other end.
 
-use wirespeed_doctor::{End, FarKind, Verdict};
+use std::net::SocketAddr;
+
+use wirespeed_doctor::{End, FarKind};
 use wirespeed_facts::Peer;
 use wirespeed_settings::shell_word;
 use wirespeed_words::say;
 
-use crate::look::Look;
+use crate::look::{Look, clean};
 use crate::record::DoctorRecord;
 
-/// The paragraphs, each after an empty line; nothing where something was measured.
+/// The paragraphs, each after an empty line; nothing where something was measured. Findings silence none of it: they may be of
+/// the machine alone.
 pub(crate) fn first_words(record: &DoctorRecord, look: &Look) -> String {
     let measured = &record.measurements;
-    if record.verdict != Verdict::Unmeasured
-        || !measured.comparisons.is_empty()
-        || measured.passive.is_some()
-    {
+    if !measured.comparisons.is_empty() || measured.passive.is_some() {
         return String::new();
     }
     let peers = peers(record);
@@ -23,7 +23,13 @@ pub(crate) fn first_words(record: &DoctorRecord, look: &Look) -> String {
         out.push('\n');
         out.push_str(&look.paragraph(0, &text));
     };
-    if !peers.is_empty() && peers.iter().all(|peer| peer.handshake_age.is_none()) {
+    // The facts are of the beginning. The first echo request may have made the handshake since.
+    let answered = measured
+        .idle_rtt_tunnel
+        .value()
+        .is_some_and(|rtt| rtt.received > 0);
+    let met = answered || peers.iter().any(|peer| peer.handshake_age.is_some());
+    if !peers.is_empty() && !met {
         add(match peers.as_slice() {
             [peer] if peer.endpoint.is_some() => say!(
                 "report-never-met-at",
@@ -39,20 +45,23 @@ pub(crate) fn first_words(record: &DoctorRecord, look: &Look) -> String {
             [peer] => peer.endpoint.map(|one| host(&one)),
             _ => None,
         };
-        let host = host.unwrap_or_else(|| say!("report-its-host"));
+        let far = |way: &str| match &host {
+            Some(host) => shell_word(&format!("{way}{host}")).into_owned(),
+            // What somebody puts a name in the place of is not quoted.
+            None => format!("{way}{}", say!("report-its-host")),
+        };
         let interface = shell_word(&record.interface);
         out.push('\n');
-        // Commands stand alone, to be copied whole.
+        // Commands stand alone and on one line however narrow the terminal is, to be copied whole.
         for (words, far) in [
-            (
-                say!("report-name-the-far-end"),
-                format!("ssh://root@{host}"),
-            ),
-            (say!("report-name-a-server"), format!("iperf3://{host}")),
+            (say!("report-name-the-far-end"), far("ssh://root@")),
+            (say!("report-name-a-server"), far("iperf3://")),
         ] {
             let command = format!("wirespeed doctor {interface} --far {far}");
             out.push_str(&look.paragraph(0, &words));
-            out.push_str(&look.paragraph(2, &command));
+            out.push_str("  ");
+            out.push_str(&clean(&command));
+            out.push('\n');
         }
     }
     out
@@ -81,15 +90,21 @@ fn peers(record: &DoctorRecord) -> Vec<&Peer> {
 }
 
 /// The address as `--far` takes it.
-fn host(endpoint: &std::net::SocketAddr) -> String {
-    match endpoint.ip() {
-        std::net::IpAddr::V4(address) => address.to_string(),
-        std::net::IpAddr::V6(address) => format!("[{address}]"),
+fn host(endpoint: &SocketAddr) -> String {
+    match endpoint {
+        SocketAddr::V4(endpoint) => endpoint.ip().to_string(),
+        // A link-local address is one of a certain link.
+        SocketAddr::V6(endpoint) => match endpoint.scope_id() {
+            0 => format!("[{}]", endpoint.ip()),
+            link => format!("[{}%{link}]", endpoint.ip()),
+        },
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use wirespeed_doctor::{Evidence, Verdict, judge};
+    use wirespeed_facts::Known;
     use wirespeed_words::{Language, within};
 
     use super::*;
@@ -102,15 +117,30 @@ mod tests {
         record.far_kind = FarKind::Nothing;
         record.measurements.comparisons.clear();
         record.machines.truncate(1);
-        for tunnel in &mut record.machines[0].facts.tunnels {
-            if let wirespeed_facts::Known::Value(peers) = &mut tunnel.peers {
-                for peer in peers {
-                    peer.handshake_age = None;
-                    peer.endpoint = Some("192.0.2.2:51820".parse().unwrap());
-                }
-            }
+        answer(&mut record, 0);
+        for peer in all_peers(&mut record) {
+            peer.handshake_age = None;
+            peer.endpoint = Some("192.0.2.2:51820".parse().unwrap());
         }
         record
+    }
+
+    fn all_peers(record: &mut DoctorRecord) -> impl Iterator<Item = &mut Peer> {
+        let tunnels = record.machines[0].facts.tunnels.iter_mut();
+        tunnels
+            .filter_map(|tunnel| match &mut tunnel.peers {
+                Known::Value(peers) => Some(peers),
+                Known::Unknown(_) => None,
+            })
+            .flatten()
+    }
+
+    /// So many replies came through the tunnel.
+    fn answer(record: &mut DoctorRecord, replies: u32) {
+        let Known::Value(rtt) = &mut record.measurements.idle_rtt_tunnel else {
+            panic!("the recording has echo requests through the tunnel");
+        };
+        rtt.received = replies;
     }
 
     fn said(record: &DoctorRecord) -> String {
@@ -132,18 +162,63 @@ mod tests {
 
         record.far_kind = FarKind::Wirespeed;
         assert!(!said(&record).contains("--far"));
-        for tunnel in &mut record.machines[0].facts.tunnels {
-            if let wirespeed_facts::Known::Value(peers) = &mut tunnel.peers {
-                peers[0].handshake_age = Some(3.0);
-            }
+        for peer in all_peers(&mut record) {
+            peer.handshake_age = Some(3.0);
         }
         assert_eq!(said(&record), "");
     }
 
     #[test]
+    fn a_handshake_made_by_the_first_echo_request_is_one() {
+        let mut record = alone();
+        answer(&mut record, 1);
+        let text = said(&record);
+        assert!(!text.contains("shaken hands"), "{text}");
+        assert!(text.contains("--far ssh://root@192.0.2.2\n"), "{text}");
+    }
+
+    #[test]
+    fn a_finding_of_the_machine_alone_leaves_them() {
+        let slow = include_str!("../../doctor/tests/cases/socket-overflow.json");
+        let evidence: Evidence = serde_json::from_str(slow).unwrap();
+        let mut record = alone();
+        let words = said(&record);
+        record.verdict = Verdict::Findings;
+        record.findings = judge(&evidence).findings;
+        assert!(!record.findings.is_empty());
+        assert_eq!(said(&record), words);
+        let all = crate::doctor(&record, "", &Look::new(500, false, false));
+        assert!(all.contains(&words), "{all}");
+    }
+
+    #[test]
     fn an_address_of_version_six_is_written_as_far_takes_it() {
-        let endpoint = "[2001:db8::2]:51820".parse().unwrap();
-        assert_eq!(host(&endpoint), "[2001:db8::2]");
+        let named = |endpoint: &str| host(&endpoint.parse().unwrap());
+        assert_eq!(named("[2001:db8::2]:51820"), "[2001:db8::2]");
+        assert_eq!(named("[fe80::2%3]:51820"), "[fe80::2%3]");
+    }
+
+    #[test]
+    fn a_command_is_one_line_of_words_for_a_shell() {
+        let mut record = alone();
+        let address = "2001:db8:1234:5678:9abc:def0:1234:5678";
+        for peer in all_peers(&mut record) {
+            peer.endpoint = Some(format!("[{address}]:51820").parse().unwrap());
+        }
+        let text = first_words(&record, &Look::new(60, false, false));
+        for way in ["ssh://root@", "iperf3://"] {
+            let command = format!(
+                "\n  wirespeed doctor {} --far '{way}[{address}]'\n",
+                record.interface
+            );
+            assert!(text.contains(&command), "{text}");
+        }
+        // With no address to go by, a word stands for it, and stands bare in each language.
+        for peer in all_peers(&mut record) {
+            peer.endpoint = None;
+        }
+        let french = within(Language::French, || said(&record));
+        assert!(french.contains("--far ssh://root@HÔTE\n"), "{french}");
     }
 
     #[test]
