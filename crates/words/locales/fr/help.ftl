@@ -107,7 +107,7 @@ help-doctor =
     Trouver pourquoi le tunnel est lent : observer, sonder, charger, et dire ce qui ne va pas, le pire d’abord. Ne change rien.
 
     Chaque constat montre le compteur, le fichier ou la sonde sur lesquels il repose. Ce qui n’a pas pu être vérifié est indiqué avec la raison, de même que ce que l’on essaie souvent et qui n’aiderait pas ici.
-help-doctor-quick = Moins de 45 secondes sur un tunnel sain, 65 avec un aller-retour de 80 ms : des échantillons plus courts, donc des intervalles plus larges
+help-doctor-quick = Moins de 45 secondes sur un tunnel sain, 65 avec un aller-retour de 80 ms : des échantillons plus courts, donc des intervalles plus larges
 help-doctor-passive = N’envoyer aucune charge : observer ce qui passe déjà dans le tunnel, et dire ce que cela apprend et n’apprend pas
 help-doctor-watch-for = Combien de temps observer : 60s, 5m, une heure au plus
 help-doctor-sweep = Chercher aussi le plus haut débit qui reste stable, et montrer la table des débits essayés
