@@ -15,8 +15,8 @@ pub(crate) enum Tongue {
 /// Commands that programs speak to. They are English, like everything one machine tells another.
 const HELPERS: [&str; 4] = ["agent", "tune-watch", "lab-emulator", "package-files"];
 
-/// The language of these arguments (the program's name first), and the arguments with `--lang` before all others: a
-/// command that takes either options or further commands would take the one for the other behind it.
+/// The language of these arguments (the program's name first), and the arguments with `--lang`, and a `--quiet` behind `tune`,
+/// before all others: a command that takes either options or further commands would take the one for the other behind them.
 pub(crate) fn of_arguments(
     arguments: Vec<OsString>,
     variable: impl Fn(&str) -> Option<String>,
@@ -28,6 +28,7 @@ pub(crate) fn of_arguments(
     let mut own = arguments;
     let rest = own.split_off(own_end);
     let asked = asked(&mut own);
+    quiet_first(&mut own);
     let command = own.iter().skip(1).find(|argument| !is_option(argument));
     let helper = command.is_some_and(|command| HELPERS.iter().any(|helper| command == helper));
     let scripted = own.iter().any(|argument| argument == "--json");
@@ -68,6 +69,25 @@ fn asked(own: &mut Vec<OsString>) -> Option<Language> {
         }
     }
     asked
+}
+
+/// Puts a `--quiet` that stands directly behind `tune` before it. Elsewhere it may be an option's value.
+fn quiet_first(own: &mut Vec<OsString>) {
+    let quiet = |argument: &OsString| argument == "-q" || argument == "--quiet";
+    let mut behind_name = own.iter().skip(1);
+    let Some(before) = behind_name.position(|argument| !is_option(argument)) else {
+        return;
+    };
+    let command = before + 1;
+    if own[command] != "tune" {
+        return;
+    }
+    let behind = &own[command + 1..];
+    let standing = behind.iter().take_while(|argument| quiet(argument)).count();
+    own.drain(command + 1..=command + standing);
+    if standing > 0 && !own[..command].iter().any(quiet) {
+        own.insert(1, OsString::from("--quiet"));
+    }
 }
 
 fn is_option(argument: &OsString) -> bool {
@@ -118,6 +138,31 @@ mod tests {
             ),
         ] {
             assert_eq!(of(line, lang), (language, arguments.to_owned()), "{line}");
+        }
+    }
+
+    #[test]
+    fn silence_behind_tune_stands_before_it() {
+        for (typed, arguments) in [
+            ("w tune -q undo", "w --quiet tune undo"),
+            (
+                "w tune --quiet status --json",
+                "w --quiet tune status --json",
+            ),
+            ("w -q tune -q undo", "w -q tune undo"),
+            ("w tune -q --lang fr undo", "w --lang=fr --quiet tune undo"),
+            ("w tune undo -q", "w tune undo -q"),
+            ("w tune wg0 --ssh-option -q", "w tune wg0 --ssh-option -q"),
+            ("w doctor -q tune", "w doctor -q tune"),
+            (
+                "w lab exec a -- w tune -q undo",
+                "w lab exec a -- w tune -q undo",
+            ),
+            ("w tune", "w tune"),
+            ("w -q", "w -q"),
+            ("w", "w"),
+        ] {
+            assert_eq!(of(typed, "C").1, arguments, "{typed}");
         }
     }
 
