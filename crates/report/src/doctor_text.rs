@@ -11,7 +11,7 @@ use crate::look::{Look, clean, columns};
 use crate::measured_text;
 use crate::over_time;
 use crate::record::{DoctorRecord, first_command};
-use crate::{readers_words, units, watched_text};
+use crate::{places, readers_words, units, watched_text};
 
 /// Findings shown in full without `-v`.
 const SHOWN_IN_FULL: usize = 3;
@@ -271,7 +271,7 @@ fn asked(record: &DoctorRecord, look: &Look) -> String {
         .measurements
         .asked
         .iter()
-        .map(|one| format!("{} ({})", one.what, one.by.join(", ")))
+        .map(|one| format!("{} ({})", places::told(&one.what), one.by.join(", ")))
         .reduce(|one, other| say!("report-and", one = one, other = other));
     let Some(all) = all else {
         return String::new();
@@ -331,6 +331,7 @@ mod tests {
     use wirespeed_doctor::Asked;
     use wirespeed_facts::Known;
     use wirespeed_measure::Direction;
+    use wirespeed_words::{Language, within};
 
     use super::*;
 
@@ -338,6 +339,22 @@ mod tests {
         let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/recorded/");
         let text = std::fs::read_to_string(format!("{folder}{name}.json")).unwrap();
         serde_json::from_str(&text).unwrap()
+    }
+
+    #[test]
+    fn what_was_asked_of_this_machine_names_it_in_the_readers_language() {
+        let mut record = record("doctor-healthy");
+        record.measurements.asked = vec![Asked {
+            what: "wg0 sur here".to_owned(),
+            direction: Direction::Upload,
+            by: vec!["udp-shaped".to_owned()],
+        }];
+        let look = Look::new(120, false, false);
+        let text = within(Language::French, || asked(&record, &look));
+        assert!(
+            text.contains("wg0 sur cette machine (udp-shaped)"),
+            "{text}"
+        );
     }
 
     #[test]

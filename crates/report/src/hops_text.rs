@@ -1,6 +1,6 @@
 //! A chain of hops in the terminal: a row per hop and direction, the whole, and the hop to look at.
 
-use wirespeed_doctor::{Share, Standing, Verdict};
+use wirespeed_doctor::{HopReport, Share, Standing, Verdict};
 use wirespeed_measure::Estimate;
 use wirespeed_settings::shell_word;
 use wirespeed_words::say;
@@ -9,30 +9,31 @@ use crate::doctor_text::{doctor_on, missing};
 use crate::look::{Look, table};
 use crate::measured_text::{figure, or_unknown};
 use crate::record::HopsRecord;
-use crate::{typed, units};
+use crate::{places, readers_words, typed, units};
 
 /// The answer about a chain.
 pub fn hops(record: &HopsRecord, look: &Look) -> String {
-    let mut out = headline(record, look);
+    let report = &readers_words::hops(&record.report);
+    let mut out = headline(report, look);
     out.push('\n');
     let narrow = look.width < WIDE;
     if narrow {
-        for (index, hop) in record.report.hops.iter().enumerate() {
+        for (index, hop) in report.hops.iter().enumerate() {
             let text = format!("{} → {}", hop.from, hop.to);
             out.push_str(&look.entry(&(index + 1).to_string(), 2, &text));
         }
         out.push('\n');
     }
-    out.push_str(&table(look, 2, &header(), &rows(record, narrow), 2));
-    for remark in &record.report.remarks {
+    out.push_str(&table(look, 2, &header(), &rows(report, narrow), 2));
+    for remark in &report.remarks {
         out.push('\n');
         out.push_str(&look.paragraph(2, remark));
     }
-    if !record.report.measured.not_measured.is_empty() {
+    if !report.measured.not_measured.is_empty() {
         out.push('\n');
         out.push_str(&look.bold(&say!("report-not-measured")));
         out.push('\n');
-        for item in &record.report.measured.not_measured {
+        for item in &report.measured.not_measured {
             out.push_str(&missing(item, look));
         }
     }
@@ -45,7 +46,8 @@ pub fn hops(record: &HopsRecord, look: &Look) -> String {
             .first()
             .map_or("here", |machine| machine.name.as_str());
         out.push('\n');
-        out.push_str(&look.bold(&say!("report-hops-doctor", from = from, to = &to)));
+        let told = places::told(from);
+        out.push_str(&look.bold(&say!("report-hops-doctor", from = told, to = &to)));
         out.push_str("\n\n");
         // A remedy is tried from that hop's own machine.
         let on = match from {
@@ -72,8 +74,7 @@ fn header() -> [String; 6] {
     ]
 }
 
-fn headline(record: &HopsRecord, look: &Look) -> String {
-    let report = &record.report;
+fn headline(report: &HopReport, look: &Look) -> String {
     let text = match (&report.worst, report.verdict) {
         (Some(worst), _) => sentence(&worst.because),
         (None, _) => say!("report-hops-nothing"),
@@ -93,8 +94,7 @@ fn sentence(text: &str) -> String {
     })
 }
 
-fn rows(record: &HopsRecord, narrow: bool) -> Vec<Vec<String>> {
-    let report = &record.report;
+fn rows(report: &HopReport, narrow: bool) -> Vec<Vec<String>> {
     let mut rows = Vec::new();
     for (place, (hop, verdict)) in report.measured.hops.iter().zip(&report.hops).enumerate() {
         for (index, rates) in hop.rates.iter().enumerate() {
@@ -230,5 +230,32 @@ mod tests {
             text.contains("--far 'ssh://root@the hub' --only icmp-black-hole\n"),
             "{text}"
         );
+    }
+
+    #[test]
+    fn this_machine_is_named_in_the_readers_language() {
+        let mut record = record();
+        let doctor = record.doctor.as_mut().unwrap();
+        "here".clone_into(&mut doctor.machines[0].name);
+        let mut measured = record.report.measured.clone();
+        for hop in &mut measured.hops {
+            "here".clone_into(&mut hop.from);
+        }
+        for width in [80, 120] {
+            let look = Look::new(width, false, false);
+            let (text, page) = within(Language::French, || {
+                record.report = judge_hops(measured.clone());
+                record.report.remarks.push("here n’a rien dit".to_owned());
+                (hops(&record, &look), crate::html::hops(&record))
+            });
+            assert!(text.contains("cette machine → "), "{text}");
+            assert!(text.contains("saut de cette machine vers "), "{text}");
+            assert!(text.contains("cette machine n’a rien dit"), "{text}");
+            assert!(page.contains("cette machine → "), "{page}");
+            for all in [text, page] {
+                let mut words = all.split(|letter: char| !letter.is_alphanumeric());
+                assert!(!words.any(|word| word == "here"), "{all}");
+            }
+        }
     }
 }

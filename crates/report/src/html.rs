@@ -30,6 +30,7 @@ use wirespeed_measure::{Comparison, NotMeasured, Sample, Via};
 use wirespeed_words::say;
 
 use crate::measured_text::title;
+use crate::places;
 use crate::record::MachineRecord;
 
 use machines::Group;
@@ -66,7 +67,7 @@ fn about(interface: &str, machines: &[MachineRecord]) -> String {
     let far = machines.iter().find(|machine| machine.end == End::Far);
     far.map_or_else(
         || interface.to_owned(),
-        |far| format!("{interface} → {}", far.name),
+        |far| format!("{interface} → {}", places::told(&far.name)),
     )
 }
 
@@ -105,7 +106,7 @@ fn machine_figures(
                     groups.push(machines::group(name, comparison.of(via), machine.end));
                 }
             }
-            machines::heat(&machine.name, &groups)
+            machines::heat(&places::told(&machine.name), &groups)
         })
         .collect();
     if all.is_empty() {
@@ -130,6 +131,6 @@ fn ends_of<'a>(
 ) -> Vec<(String, Vec<&'a CountersDelta>)> {
     machines
         .iter()
-        .map(|machine| (machine.name.clone(), deltas(machine.end)))
+        .map(|machine| (places::told(&machine.name), deltas(machine.end)))
         .collect()
 }

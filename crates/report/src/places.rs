@@ -3,7 +3,7 @@
 use wirespeed_words::say;
 
 /// `wg0 on here`, `here to ssh://root@nas`: with this machine as the reader's language names it.
-pub(crate) fn told(place: &str) -> String {
+pub fn told(place: &str) -> String {
     // A namespace or a host may be called so, too, but has something before it: `netns:here`.
     let parts_of_names = |letter: char| letter.is_alphanumeric() || "-_.:/@[]".contains(letter);
     let mut out = String::with_capacity(place.len());

@@ -1,7 +1,8 @@
 //! What the doctor wrote, as the reader's language has it: its sentences call this machine `here`, as records do.
 
-use wirespeed_doctor::{EvidenceLine, Finding, Refusal, Remedy};
+use wirespeed_doctor::{EvidenceLine, Finding, HopReport, Refusal, Remedy};
 use wirespeed_measure::NotMeasured;
+use wirespeed_tune::{ChangeMade, Experiment, Outcome};
 
 use crate::{places, typed};
 
@@ -46,6 +47,45 @@ pub(crate) fn not_measured(item: &NotMeasured) -> NotMeasured {
     NotMeasured {
         what: places::told(&item.what),
         because: places::told(&item.because),
+    }
+}
+
+/// The chain's names and sentences, ready to be shown.
+pub(crate) fn hops(report: &HopReport) -> HopReport {
+    let mut report = report.clone();
+    for hop in &mut report.hops {
+        replace([&mut hop.from, &mut hop.to]);
+    }
+    for hop in &mut report.measured.hops {
+        replace([&mut hop.from, &mut hop.to]);
+    }
+    replace(report.worst.iter_mut().map(|worst| &mut worst.because));
+    replace(&mut report.remarks);
+    report
+}
+
+/// The names and sentences of a tune, ready to be shown.
+pub(crate) fn outcome(outcome: &Outcome) -> Outcome {
+    let mut outcome = outcome.clone();
+    outcome.experiments.iter_mut().for_each(experiment);
+    outcome.kept.iter_mut().for_each(change);
+    replace(&mut outcome.ended_early);
+    replace(outcome.recovered.iter_mut().map(|(host, _)| host));
+    outcome
+}
+
+fn experiment(experiment: &mut Experiment) {
+    replace([&mut experiment.setting, &mut experiment.why]);
+    experiment.changes.iter_mut().for_each(change);
+}
+
+fn change(made: &mut ChangeMade) {
+    replace([&mut made.host]);
+}
+
+fn replace<'a>(texts: impl IntoIterator<Item = &'a mut String>) {
+    for text in texts {
+        *text = places::told(text);
     }
 }
 

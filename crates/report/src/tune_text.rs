@@ -9,11 +9,11 @@ use wirespeed_tune::{
 use wirespeed_words::say;
 
 use crate::doctor_text::{missing, told};
-use crate::look::{Look, columns, table};
+use crate::look::{Look, clean, columns, table};
 use crate::measured_text::or_unknown;
 use crate::over_time;
 use crate::record::{PlanRecord, TuneRecord};
-use crate::units;
+use crate::{places, readers_words, units};
 
 /// Columns of the labels of an experiment.
 const LABELS: usize = 12;
@@ -22,7 +22,7 @@ const NEXT: usize = 15;
 
 /// What a tune did, and how to go on. `far_options` are those the user gave (` --far ssh://…`).
 pub fn tune(record: &TuneRecord, far_options: &str, look: &Look) -> String {
-    let outcome = &record.outcome;
+    let outcome = &readers_words::outcome(&record.outcome);
     let mut out = headline(outcome, look);
     for (host, put_back) in &outcome.recovered {
         let text = say!(
@@ -163,6 +163,7 @@ fn how_to_go_on(record: &TuneRecord, far_options: &str, look: &Look) -> String {
 pub fn put_back(machines: &[(String, Vec<PutBack>)], look: &Look) -> String {
     let mut out = String::new();
     for (machine, outcomes) in machines {
+        let machine = &machine_words(machine);
         if outcomes.is_empty() {
             out.push_str(&look.hanging(
                 &format!("{}  ", look.bold(machine)),
@@ -179,6 +180,21 @@ pub fn put_back(machines: &[(String, Vec<PutBack>)], look: &Look) -> String {
         }
     }
     out
+}
+
+/// What could not be put back, a line each, of what an undo or the beginning of a tune did on machines by these names.
+pub fn not_put_back<'a>(
+    outcomes: impl IntoIterator<Item = (&'a String, &'a PutBack)>,
+) -> Vec<String> {
+    outcomes
+        .into_iter()
+        .filter(|(_, outcome)| matches!(outcome.result, PutBackResult::Failed { .. }))
+        .map(|(machine, outcome)| told(&machine_words(machine), &put_back_words(outcome)))
+        .collect()
+}
+
+fn machine_words(machine: &str) -> String {
+    clean(&places::told(machine))
 }
 
 fn put_back_words(put_back: &PutBack) -> String {
@@ -206,6 +222,7 @@ fn put_back_words(put_back: &PutBack) -> String {
 pub fn tune_status(machines: &[(String, Status)], look: &Look) -> String {
     let mut out = String::new();
     for (machine, status) in machines {
+        let machine = &machine_words(machine);
         let text = match &status.state {
             State::Idle => say!("report-state-idle"),
             State::Experimenting { process } => {
@@ -388,5 +405,82 @@ fn unit_of(setting: &Setting) -> &'static str {
         | Setting::ThreadedNapi { .. }
         | Setting::LinkOffload { .. }
         | Setting::Sysctl { .. } => "",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use wirespeed_tune::ChangeInForce;
+    use wirespeed_words::{Language, within};
+
+    use super::*;
+
+    const HERE: &str = "here";
+
+    fn put_back_of(result: PutBackResult) -> PutBack {
+        PutBack {
+            setting: Setting::LinkMtu {
+                interface: "wg0".to_owned(),
+            },
+            before: 1420.into(),
+            result,
+        }
+    }
+
+    fn refused() -> PutBack {
+        put_back_of(PutBackResult::Failed {
+            why: "the kernel said no".to_owned(),
+        })
+    }
+
+    fn french(text: impl Fn(&Look) -> String) -> String {
+        within(Language::French, || text(&Look::new(120, false, true)))
+    }
+
+    fn assert_named(text: &str) {
+        assert!(text.contains("cette machine"), "{text}");
+        let mut words = text.split(|letter: char| !letter.is_alphanumeric());
+        assert!(!words.any(|word| word == HERE), "{text}");
+    }
+
+    #[test]
+    fn this_machine_is_named_in_the_readers_language() {
+        let recorded = include_str!("../tests/recorded/tune-black-hole.json");
+        let mut record: TuneRecord = serde_json::from_str(recorded).unwrap();
+        record.outcome.recovered = vec![(HERE.to_owned(), refused())];
+        record.outcome.ended_early = Some("here n’a plus répondu".to_owned());
+        let text = french(|look| tune(&record, "", look));
+        assert_named(&text);
+        assert!(text.contains("cette machine\u{202f}: laissé par"), "{text}");
+        assert!(text.contains("mtu on cette machine, netns"), "{text}");
+        let page = within(Language::French, || crate::html::tune(&record, ""));
+        assert!(page.contains("mtu on cette machine, netns"), "{page}");
+        assert!(page.contains("cette machine n’a plus répondu"), "{page}");
+
+        for outcomes in [Vec::new(), vec![refused()]] {
+            let machines = [(HERE.to_owned(), outcomes)];
+            assert_named(&french(|look| put_back(&machines, look)));
+        }
+        let status = Status {
+            state: State::Idle,
+            interface: None,
+            begun_at: None,
+            changes: Vec::<ChangeInForce>::new(),
+            recovered: Vec::new(),
+        };
+        let machines = [(HERE.to_owned(), status)];
+        assert_named(&french(|look| tune_status(&machines, look)));
+    }
+
+    #[test]
+    fn only_what_is_still_changed_is_told_of() {
+        let here = HERE.to_owned();
+        let outcomes = [put_back_of(PutBackResult::PutBack), refused()];
+        let lines = not_put_back(outcomes.iter().map(|outcome| (&here, outcome)));
+        let [line] = lines.as_slice() else {
+            panic!("{lines:?}");
+        };
+        assert!(line.starts_with("here: "), "{line}");
+        assert!(line.contains("the kernel said no"), "{line}");
     }
 }

@@ -14,7 +14,7 @@ use super::{
 };
 use crate::measured_text::carried;
 use crate::record::{DoctorRecord, HEALTHY_RATIO};
-use crate::watched_text;
+use crate::{places, watched_text};
 
 /// The doctor's answer. `far_options` are those the user gave (` --far ssh://…`), for the commands it suggests.
 pub fn doctor(record: &DoctorRecord, far_options: &str) -> String {
@@ -124,7 +124,7 @@ fn doctor_figures(record: &DoctorRecord) -> Vec<Figure> {
         figures.push(timeline::watched(passive, &record.machines));
         for machine in &record.machines {
             let groups = [machines::watched(passive, machine.end)];
-            figures.push(machines::heat(&machine.name, &groups));
+            figures.push(machines::heat(&places::told(&machine.name), &groups));
         }
         let ends = ends_of(&record.machines, |end| {
             machines::watched(passive, end).deltas

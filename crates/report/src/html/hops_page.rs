@@ -12,11 +12,11 @@ use super::verdict::{self, Answer, sentence};
 use super::{chain, missing, section};
 use crate::look::clean;
 use crate::record::HopsRecord;
-use crate::typed;
+use crate::{readers_words, typed};
 
 /// A chain of hops, and the doctor's look at its worst one.
 pub fn hops(record: &HopsRecord) -> String {
-    let report = &record.report;
+    let report = &readers_words::hops(&record.report);
     let (word, tone) = verdict::word(report.verdict);
     let because = report.worst.as_ref().map(|worst| sentence(&worst.because));
     let answer = Answer {

@@ -12,11 +12,11 @@ use super::verdict::{Answer, Tone};
 use super::{forest, section, timeline, tried};
 use crate::look::clean;
 use crate::record::TuneRecord;
-use crate::units;
+use crate::{readers_words, units};
 
 /// What a tune did. `far_options` are those the user gave (` --far ssh://…`), for the commands it suggests.
 pub fn tune(record: &TuneRecord, far_options: &str) -> String {
-    let outcome = &record.outcome;
+    let outcome = &readers_words::outcome(&record.outcome);
     let experiments = &outcome.experiments;
     let kept = experiments.iter().filter(|one| one.kept).count();
     let (word, tone) = match (experiments.len(), kept) {
