@@ -1,19 +1,27 @@
 //! `--quiet`: nothing but what was asked for by name, errors, and the exit code. Recordings stand for what is measured.
 
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
+use serde_json::json;
+
 const PROGRAM: &str = env!("CARGO_BIN_EXE_wirespeed");
 
-fn run_in(language: &str, arguments: &[&str]) -> Output {
-    Command::new(PROGRAM)
+fn command(language: &str, arguments: &[&str]) -> Command {
+    let mut command = Command::new(PROGRAM);
+    command
         .args(arguments)
         .env_remove("LC_ALL")
         .env_remove("LC_MESSAGES")
         .env_remove("LANGUAGE")
-        .env("LANG", language)
-        .output()
-        .expect("the program starts")
+        .env("LANG", language);
+    command
+}
+
+fn run_in(language: &str, arguments: &[&str]) -> Output {
+    let mut command = command(language, arguments);
+    command.output().expect("the program starts")
 }
 
 fn run(arguments: &[&str]) -> Output {
@@ -151,4 +159,85 @@ fn a_silent_tune_says_how_it_is_confirmed() {
         assert_eq!(output.status.code(), Some(3), "{arguments:?}");
         assert!(said(&output.stderr).contains("nosuchwg"));
     }
+}
+
+/// clap would take them for an interface to be tuned.
+#[test]
+fn what_comes_after_a_tune_is_understood_behind_the_option_too() {
+    for language in ["en_US.UTF-8", "fr_FR.UTF-8"] {
+        for after in ["undo", "confirm", "status"] {
+            let wanted = run_in(language, &["tune", after, "--help"]);
+            assert_eq!(wanted.status.code(), Some(0), "{after}");
+            for quiet in ["-q", "--quiet"] {
+                let help = run_in(language, &["tune", quiet, after, "--help"]);
+                assert_eq!(said(&help.stdout), said(&wanted.stdout), "{after}");
+            }
+        }
+    }
+}
+
+/// A folder of changes in which this network namespace has one that nobody can put back: its sysctl is a folder. Nothing is
+/// touched.
+fn changed_for_good() -> tempfile::TempDir {
+    let folder = tempfile::tempdir().expect("tempdir");
+    let boot = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").expect("boot_id");
+    let boot = boot.trim();
+    let namespace = std::fs::metadata("/proc/thread-self/ns/net").expect("a namespace");
+    let journal = json!({
+        "version": 1,
+        "boot_id": boot,
+        "netns": namespace.ino(),
+        "interface": "nosuchwg",
+        "begun_at": 0.0,
+        "owner": 0,
+        "probe": null,
+        "trial_seconds": 1.0,
+        "touched": 0.0,
+        "phase": { "phase": "confirmed", "at": 0.0 },
+        "changes": [{
+            "setting": { "knob": "sysctl", "name": "net.ipv4" },
+            "before": "1",
+            "ours": ["2"],
+            "applied": true,
+        }],
+    });
+    let name = format!("netns-{}-{}.json", namespace.ino(), &boot[..8]);
+    std::fs::write(folder.path().join(name), journal.to_string()).expect("a journal");
+    folder
+}
+
+#[test]
+fn a_change_that_could_not_be_put_back_is_an_error_that_is_told() {
+    let folder = changed_for_good();
+    let undo = |language: &str, arguments: &[&str]| {
+        command(language, arguments)
+            .env("WIRESPEED_STATE", folder.path())
+            .output()
+            .expect("the program starts")
+    };
+    for (language, machine) in [
+        ("en_US.UTF-8", "here: "),
+        ("fr_FR.UTF-8", "cette machine\u{202f}: "),
+    ] {
+        for arguments in [&["tune", "undo", "-q"][..], &["tune", "-q", "undo"]] {
+            let output = undo(language, arguments);
+            assert_eq!(said(&output.stdout), "");
+            let error = said(&output.stderr);
+            assert!(
+                error.starts_with(&format!("wirespeed: {machine}")),
+                "{error}"
+            );
+            assert!(error.contains("net.ipv4"), "{error}");
+            assert_eq!(error.lines().count(), 1, "{error}");
+            assert_eq!(output.status.code(), Some(4));
+        }
+    }
+    let loud = undo("en_US.UTF-8", &["tune", "undo"]);
+    assert!(said(&loud.stdout).contains("net.ipv4"));
+    assert_eq!(said(&loud.stderr), "");
+    // Nothing waits to be confirmed, and this machine has a name in each language.
+    let output = undo("fr_FR.UTF-8", &["tune", "confirm", "-q"]);
+    let error = said(&output.stderr);
+    assert!(error.contains("sur cette machine"), "{error}");
+    assert_eq!(output.status.code(), Some(4));
 }

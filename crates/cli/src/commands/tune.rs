@@ -9,7 +9,7 @@ use wirespeed_doctor::{Diagnosis, Evidence, Verdict, investigate, judge};
 use wirespeed_measure::{Ends, MeasureError, Progress};
 use wirespeed_reach::Machine;
 use wirespeed_report::{PlanRecord, Schema, StatusRecord, TuneRecord, UndoRecord};
-use wirespeed_tune::{Options, Outcome, PutBackResult, State, TuneError};
+use wirespeed_tune::{Options, Outcome, PutBack, PutBackResult, State, TuneError};
 use wirespeed_words::say;
 
 use crate::exit::Exit;
@@ -189,6 +189,7 @@ fn tune(arguments: &Arguments) -> Result<Exit, Failure> {
     let confirmed = matches!(confirming, Some(Ok(_)));
     bar.finish();
     let exit = exit_of(&outcome);
+    complain_of_what_is_left(outcome.recovered.iter().map(|(host, one)| (host, one)));
     let record = TuneRecord::new(outcome, confirmed);
     if arguments.show.json {
         terminal::print_json(&record)?;
@@ -334,7 +335,8 @@ fn confirm(both: &Both) -> Result<Exit, Failure> {
     let machines = both.far.machines()?;
     if confirm_waiting(&machines)? == 0 {
         let both = |one: String, other: String| say!("doctor-both", one = one, other = other);
-        let names = machines.iter().map(|machine| machine.name().to_owned());
+        let names = machines.iter();
+        let names = names.map(|machine| wirespeed_report::told(machine.name()));
         let names = names.reduce(both).unwrap_or_default();
         return Err(Failure::here(
             Exit::Refused,
@@ -355,6 +357,10 @@ fn undo(both: &Both) -> Result<Exit, Failure> {
         .iter()
         .flat_map(|(_, outcomes)| outcomes)
         .any(|outcome| matches!(outcome.result, PutBackResult::Failed { .. }));
+    let outcomes = all
+        .iter()
+        .flat_map(|(machine, outcomes)| outcomes.iter().map(move |outcome| (machine, outcome)));
+    complain_of_what_is_left(outcomes);
     if both.json {
         terminal::print_json(&UndoRecord {
             schema: Schema::of("tune.undo"),
@@ -364,6 +370,15 @@ fn undo(both: &Both) -> Result<Exit, Failure> {
         terminal::answer(&wirespeed_report::put_back(&all, &terminal::look(false)))?;
     }
     Ok(if failed { Exit::Refused } else { Exit::Done })
+}
+
+/// What could not be put back is told of even where the answer, which says so, is not shown.
+fn complain_of_what_is_left<'a>(outcomes: impl Iterator<Item = (&'a String, &'a PutBack)>) {
+    if terminal::is_quiet() {
+        for line in wirespeed_report::not_put_back(outcomes) {
+            terminal::complain(&line);
+        }
+    }
 }
 
 fn status(both: &Both) -> Result<Exit, Failure> {
