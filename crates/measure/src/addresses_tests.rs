@@ -358,5 +358,7 @@ fn what_is_not_there_is_named() {
     assert!(text(ask(&lonely, None, None, &none)).starts_with("wg0 on here has no peers"));
     let mut secret = client();
     secret.tunnels[0].peers = Known::because("permission denied");
-    assert!(text(ask(&secret, None, None, &none)).contains("permission denied; run wirespeed as root"));
+    assert!(
+        text(ask(&secret, None, None, &none)).contains("permission denied; run wirespeed as root")
+    );
 }

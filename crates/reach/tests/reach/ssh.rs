@@ -312,7 +312,9 @@ fn a_server_without_the_program() {
                 "{program}: {error}"
             );
             assert!(
-                error.to_string().contains("install the same wirespeed there"),
+                error
+                    .to_string()
+                    .contains("install the same wirespeed there"),
                 "{error}"
             );
         }
