@@ -1,6 +1,6 @@
 //! Evidence to diagnosis: run every check, set consequences under their causes, order, and say it in one word.
 
-use wirespeed_measure::{Direction, NotMeasured, Via};
+use wirespeed_measure::{Comparison, Direction, NotMeasured, Via};
 use wirespeed_words::{Language, say, within};
 
 use crate::causes::{CHECKS, explains};
@@ -174,16 +174,30 @@ fn too_few_pairs(evidence: &Evidence) -> Vec<NotMeasured> {
         .collect()
 }
 
-/// Directions whose interval reaches from slow to healthy: nothing was found there, but not because all is well for sure.
+/// Does the tunnel carry less than [`SLOW_FOR_SURE`] of bare in this direction, though nothing says why? Of five pairs the
+/// bootstrap's interval reaches from the lowest to the highest and no farther, and where they are far apart, as in the slow
+/// starts of a long road, all of them are low by chance often enough: half of the interval's width has to be left.
+fn slow_for_sure(evidence: &Evidence, direction: Direction) -> bool {
+    let beyond_chance = |comparison: &Comparison| {
+        let (low, high) = (comparison.ratio_low?, comparison.ratio_high?);
+        Some(high + (high - low) / 2.0 < SLOW_FOR_SURE)
+    };
+    evidence.stalled(direction)
+        || (evidence.settled(direction)
+            && evidence.comparison(direction).and_then(beyond_chance) == Some(true))
+}
+
+/// Directions that may be slow or healthy: nothing was found there, but not because all is well for sure.
 fn unsteady(evidence: &Evidence) -> Vec<NotMeasured> {
     DIRECTIONS
         .into_iter()
-        .filter(|direction| evidence.settled(*direction))
+        .filter(|direction| evidence.settled(*direction) && !slow_for_sure(evidence, *direction))
         .filter_map(|direction| {
             let comparison = evidence.comparison(direction)?;
             let (low, high) = (comparison.ratio_low?, comparison.ratio_high?);
-            let too_wide = low < SLOW_FOR_SURE && high >= SLOW_FOR_SURE && high - low > TOO_WIDE;
-            too_wide.then(|| NotMeasured {
+            let too_wide = low < SLOW_FOR_SURE && high - low > TOO_WIDE;
+            let rather_slow = comparison.ratio? < SLOW_FOR_SURE;
+            (too_wide || rather_slow).then(|| NotMeasured {
                 what: UNEXPLAINED.to_owned(),
                 because: say!(
                     "unexplained-unsteady",
@@ -198,9 +212,6 @@ fn unsteady(evidence: &Evidence) -> Vec<NotMeasured> {
 
 /// A tunnel at less than [`SLOW_FOR_SURE`] of bare is not healthy only because no check knows why; each direction by itself.
 fn unexplained(evidence: &Evidence, found: &[(f64, Finding)]) -> Vec<Found> {
-    let slow = |direction| {
-        evidence.stalled(direction) || evidence.below(direction, SLOW_FOR_SURE) == Some(true)
-    };
     // What was found the other way may explain this one, too, where there was no time to measure it here.
     let open = |direction| {
         let mut missing = evidence.not_measured.iter();
@@ -215,7 +226,7 @@ fn unexplained(evidence: &Evidence, found: &[(f64, Finding)]) -> Vec<Found> {
     };
     DIRECTIONS
         .into_iter()
-        .filter(|direction| slow(*direction) && !explained(*direction))
+        .filter(|direction| slow_for_sure(evidence, *direction) && !explained(*direction))
         .map(|direction| unexplained_in(evidence, found, direction))
         .collect()
 }

@@ -269,6 +269,25 @@ fn an_interval_from_slow_to_healthy_is_said_to_be_too_wide() {
 }
 
 #[test]
+fn pairs_that_are_far_apart_prove_little_even_where_all_of_them_are_low() {
+    let mut evidence = healthy();
+    let mut upload = |low: f64, ratio: f64, high: f64| {
+        set_ratio(&mut evidence, Direction::Upload, ratio);
+        evidence.comparisons[0].ratio_low = Some(low);
+        evidence.comparisons[0].ratio_high = Some(high);
+        evidence.clone()
+    };
+    // As two healthy tunnels over 100 and 300 Mbit/s at 80 ms came out.
+    let unsteady = "upload: the tunnel carries between 50 % and 78 %";
+    unmeasured_because(&upload(0.5, 0.64, 0.78), unsteady);
+    // Low in the middle, though the interval is narrow enough and reaches what is healthy.
+    let rather_slow = "upload: the tunnel carries between 60 % and 85 %";
+    unmeasured_because(&upload(0.6, 0.7, 0.85), rather_slow);
+    // As far apart, but far from healthy.
+    only_finding(&upload(0.2, 0.34, 0.48), UNEXPLAINED);
+}
+
+#[test]
 fn codes_are_unique_and_stable_in_form() {
     let codes = super::codes();
     let unique: BTreeSet<_> = codes.iter().map(|(code, _)| code).collect();
