@@ -91,6 +91,7 @@ fn main() -> ExitCode {
             terminal::complain(&failure.sentence());
             if let Some(command) = arguments.command.with_json()
                 && failure.exit != Exit::Interrupted
+                && !terminal::answered()
             {
                 // The exit code tells of the failure even when standard output is gone.
                 let _ = terminal::print_json(&failure.record(command));

@@ -77,10 +77,15 @@ pub(crate) fn look(details: bool) -> Look {
             .and_then(|text| text.parse().ok())
             .unwrap_or(COLUMNS_ELSEWHERE),
     };
-    let plain = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty())
-        || std::env::var_os("TERM").is_some_and(|value| value == "dumb");
-    Look::new(columns, terminal && !plain, details)
-        .in_ascii(!shows_unicode(|name| std::env::var(name).ok()))
+    let variable = |name: &str| std::env::var(name).ok();
+    Look::new(columns, terminal && shows_colour(variable), details)
+        .in_ascii(!shows_unicode(variable))
+}
+
+/// Does the terminal take colours, and does its user want any (<https://no-color.org>)?
+fn shows_colour(variable: impl Fn(&str) -> Option<String>) -> bool {
+    variable("NO_COLOR").is_none_or(|value| value.is_empty())
+        && variable("TERM").is_none_or(|value| value != "dumb")
 }
 
 /// Is what is written read as UTF-8? The first of the locale's variables that is set counts; none is the C locale.
@@ -124,9 +129,19 @@ pub(crate) fn print(text: &str) -> Result<(), Failure> {
     }
 }
 
+/// An object stands on standard output already.
+static ANSWERED: AtomicBool = AtomicBool::new(false);
+
 /// Prints one JSON object.
 pub(crate) fn print_json(value: &impl Serialize) -> Result<(), Failure> {
-    print(&json(value)?)
+    let text = json(value)?;
+    ANSWERED.store(true, Ordering::Relaxed);
+    print(&text)
+}
+
+/// Was an answer printed as JSON? Whoever reads it expects no second object.
+pub(crate) fn answered() -> bool {
+    ANSWERED.load(Ordering::Relaxed)
 }
 
 /// One JSON object as text.
@@ -205,6 +220,20 @@ impl Progress for Bar {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn whoever_wants_no_colour_gets_none() {
+        for (name, value, shown) in [
+            ("TERM", "xterm-256color", true),
+            ("TERM", "dumb", false),
+            ("NO_COLOR", "1", false),
+            ("NO_COLOR", "", true),
+        ] {
+            let variable = |asked: &str| (asked == name).then(|| value.to_owned());
+            assert_eq!(shows_colour(variable), shown, "{name}={value}");
+        }
+        assert!(shows_colour(|_| None));
+    }
 
     #[test]
     fn a_locale_of_utf_8_shows_unicode_and_none_does_not() {

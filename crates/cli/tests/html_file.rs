@@ -3,6 +3,11 @@
 use std::path::Path;
 use std::process::{Command, Output};
 
+use skips::{is_there, skip};
+
+#[path = "support/skips.rs"]
+mod skips;
+
 fn doctor(arguments: &[&str]) -> Output {
     let recorded =
         Path::new(env!("CARGO_MANIFEST_DIR")).join("../doctor/tests/cases/socket-overflow.json");
@@ -38,6 +43,37 @@ fn a_report_is_written_also_when_something_is_wrong() {
         .map(|entry| entry.expect("an entry").file_name())
         .collect();
     assert_eq!(names, ["report.html"]);
+}
+
+#[test]
+fn what_could_not_be_written_after_the_answer_is_no_second_object() {
+    let test = "what_could_not_be_written_after_the_answer_is_no_second_object";
+    let private = || {
+        let mut command = Command::new("unshare");
+        command.args(["--mount", "--propagation", "private", "sh", "-c"]);
+        command
+    };
+    let able = private().arg("mount -t tmpfs tmpfs /mnt").output();
+    if !is_there("unshare") || !able.is_ok_and(|output| output.status.success()) {
+        return skip(test, "a mount namespace takes root");
+    }
+    let recorded =
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("../doctor/tests/cases/socket-overflow.json");
+    // A page does not fit into a file system of this size.
+    let output = private()
+        .arg(
+            "mount -t tmpfs -o size=4k tmpfs /mnt && \
+             exec \"$0\" --lang en doctor --from \"$1\" --json --html /mnt/report.html",
+        )
+        .arg(env!("CARGO_BIN_EXE_wirespeed"))
+        .arg(recorded)
+        .output()
+        .expect("unshare starts");
+    assert_eq!(code(&output), Some(3), "{output:?}");
+    let complaint = String::from_utf8_lossy(&output.stderr);
+    assert!(complaint.contains("/mnt/report.html"), "{complaint}");
+    let answer = wirespeed_schemas::read(&output.stdout).expect("one JSON object");
+    assert_eq!(answer["findings"][0]["code"], "socket-overflow");
 }
 
 #[test]
