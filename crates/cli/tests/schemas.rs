@@ -1,7 +1,7 @@
 //! What the commands print with `--json`, and write to files, is what `docs/schemas` says.
 
 use std::path::Path;
-use std::process::{Command, Output};
+use std::process::Output;
 
 use serde_json::Value;
 
@@ -75,10 +75,7 @@ fn on_a_practice_road_every_command_prints_what_its_schema_says() {
     let far = format!("netns:{}", lab.far_end());
     let interface = format!("wg{}0", lab.id);
     let run = |arguments: &[&str]| {
-        Command::new("ip")
-            .args(["netns", "exec", &lab.namespace("client")])
-            .arg(env!("CARGO_BIN_EXE_wirespeed"))
-            .args(arguments)
+        lab.here(arguments)
             .args(["--far", &far, "--json"])
             .output()
             .expect("ip netns exec runs")

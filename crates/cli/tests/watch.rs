@@ -52,10 +52,8 @@ fn a_watch_sends_nothing_and_sees_what_flows() {
 }
 
 fn watch(lab: &Lab, time: &str) -> (Output, Value) {
-    let output = Command::new("ip")
-        .args(["netns", "exec", &format!("ws-{}-client", lab.id)])
-        .arg(env!("CARGO_BIN_EXE_wirespeed"))
-        .args(["doctor", &format!("wg{}0", lab.id), "--json"])
+    let output = lab
+        .here(&["doctor", &format!("wg{}0", lab.id), "--json"])
         .args(["--passive", "--for", time])
         .args(["--far", &format!("netns:{}", lab.far_end())])
         .output()

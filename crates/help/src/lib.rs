@@ -16,7 +16,7 @@ use std::io::Write as _;
 use clap::builder::StyledStr;
 use clap::error::ErrorKind;
 use clap::{Arg, ArgAction, ArgMatches, Command, Parser};
-use wirespeed_language::{Language, language};
+use wirespeed_language::{Language, clean, language};
 
 pub use complaint::complaint;
 
@@ -44,10 +44,7 @@ pub fn end(error: &clap::Error) -> ! {
         error.exit();
     }
     // It quotes what was typed, which must not steer the terminal.
-    let complaint: String = complaint(error)
-        .chars()
-        .map(|letter| if steers(letter) { ' ' } else { letter })
-        .collect();
+    let complaint = clean(&complaint(error));
     // Nobody is left to tell when standard error is gone.
     let _ = std::io::stderr().lock().write_all(complaint.as_bytes());
     std::process::exit(error.exit_code())
@@ -146,12 +143,6 @@ fn is_help(error: &clap::Error) -> bool {
             | ErrorKind::DisplayVersion
             | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand
     )
-}
-
-/// Does a terminal obey it: a control character, or a mark that reorders text?
-fn steers(letter: char) -> bool {
-    let reorders = matches!(letter, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
-    (letter.is_control() && letter != '\n') || reorders
 }
 
 #[derive(Default)]

@@ -1,9 +1,13 @@
-//! Which language a person reads: from the environment, and held while a program runs.
+//! Which language a person reads: from the environment, and held while a program runs. And what is shown to them is [`clean`].
 //!
 //! It knows nothing of texts, so that a program that says little can ask it without having them all.
 
+mod clean;
+
 use std::cell::Cell;
 use std::sync::atomic::{AtomicU8, Ordering};
+
+pub use clean::clean;
 
 /// The languages there are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

@@ -1,6 +1,7 @@
 //! How text is laid out: width, colour, indents that hang.
 
 use anstyle::{AnsiColor, Style};
+pub use wirespeed_words::clean;
 
 /// How the reader wants it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -223,20 +224,6 @@ fn words(text: &str) -> Vec<String> {
         }
     }
     words
-}
-
-/// What came from outside (host names, error texts) shown without what a terminal would obey: control characters, and
-/// the marks that reorder text.
-pub fn clean(text: &str) -> String {
-    text.chars()
-        .map(|c| if steers(c) { ' ' } else { c })
-        .collect()
-}
-
-fn steers(c: char) -> bool {
-    let reorders =
-        matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
-    (c.is_control() && c != '\n') || reorders
 }
 
 #[cfg(test)]

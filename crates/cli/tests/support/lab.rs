@@ -53,12 +53,20 @@ impl Lab {
 
     /// The command for it; `ip netns exec` becomes the program itself.
     pub(crate) fn doctor_command(&self, arguments: &[&str]) -> Command {
+        let mut command = self.here(&["doctor"]);
+        command
+            .args([&format!("wg{}0", self.id), "--quick", "--json"])
+            .args(arguments);
+        command
+    }
+
+    /// wirespeed with any arguments at the first end.
+    pub(crate) fn here(&self, arguments: &[&str]) -> Command {
         let here = if self.site { "gw1" } else { "client" };
         let mut command = Command::new("ip");
         command
             .args(["netns", "exec", &self.namespace(here)])
-            .args([env!("CARGO_BIN_EXE_wirespeed"), "doctor"])
-            .args([&format!("wg{}0", self.id), "--quick", "--json"])
+            .arg(env!("CARGO_BIN_EXE_wirespeed"))
             .args(arguments);
         command
     }

@@ -15,9 +15,9 @@ use crate::view::comparison_of;
 /// are over within a minute. Five pairs take 22 s at 20 ms.
 const LOADS_AT_MOST: Duration = Duration::from_millis(22_500);
 
-/// Whole seconds of a load, its warm-up included; iperf3 runs no others.
-const QUICK_SECONDS: f64 = 1.0;
-const SECONDS: f64 = 2.0;
+/// Warm-up, and the whole with it, of a load on a road that is not long, seconds; iperf3 runs whole ones only.
+const SHORT: (f64, f64) = (0.3, 1.0);
+const CAREFUL: (f64, f64) = (0.5, 2.0);
 /// Round trips of a whole load, and of its warm-up, at least …
 const WHOLE_ROUND_TRIPS: f64 = 20.0;
 const WARM_UP_ROUND_TRIPS: f64 = 10.0;
@@ -105,11 +105,7 @@ impl Driver<'_> {
     /// Seconds of a load's warm-up and of what counts: slow start and its overshoot take some ten round trips, and what a
     /// sender carries while it recovers from them is no measure of a road either.
     pub(super) fn lengths(&self, short: bool) -> (f64, f64) {
-        let (warm_up, least) = if short {
-            (0.3, QUICK_SECONDS)
-        } else {
-            (0.5, SECONDS)
-        };
+        let (warm_up, least) = usual(short);
         let round_trip = slow_start::round_trip(&self.evidence);
         let whole = (WHOLE_ROUND_TRIPS * round_trip)
             .ceil()
@@ -121,11 +117,7 @@ impl Driver<'_> {
     /// What the loads of one direction take beyond their usual time on a road as long as this one.
     pub(super) fn longer(&self) -> Duration {
         let (warm_up, seconds) = self.lengths(self.options.quick);
-        let usual = if self.options.quick {
-            QUICK_SECONDS
-        } else {
-            SECONDS
-        };
+        let (_, usual) = usual(self.options.quick);
         Duration::from_secs_f64(LOADS * (warm_up + seconds - usual + self.talk()))
     }
 
@@ -200,4 +192,8 @@ impl Driver<'_> {
             rate: None,
         }
     }
+}
+
+fn usual(short: bool) -> (f64, f64) {
+    if short { SHORT } else { CAREFUL }
 }
