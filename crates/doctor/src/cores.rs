@@ -90,11 +90,8 @@ pub(crate) fn with_many_streams(
     end: End,
     direction: Direction,
 ) -> Option<f64> {
-    let soak = evidence
-        .soaks
-        .iter()
-        .find(|soak| soak.load.via == Via::Tunnel && soak.load.direction == direction)?;
-    during(soak, end).map(|cores| mean(cores.iter().map(CoreTime::busy_share)))
+    during(evidence.together(direction)?, end)
+        .map(|cores| mean(cores.iter().map(CoreTime::busy_share)))
 }
 
 /// The busiest core of an end while a load ran.

@@ -4,7 +4,7 @@ use wirespeed_measure::{Comparison, Direction, NotMeasured, Via};
 use wirespeed_words::{Language, say, within};
 
 use crate::causes::{CHECKS, explains};
-use crate::finding::{Found, line, percent, rates_line};
+use crate::finding::{Found, line, percent, rate, rates_line};
 use crate::trust::without_unreliable;
 use crate::view::{DIRECTIONS, FEWEST_PAIRS, comparison_of, ends_with, receiver, sender, way};
 use crate::{Diagnosis, Evidence, Finding, Severity, Verdict};
@@ -17,6 +17,9 @@ const OF_NO_LOAD: [&str; 2] = ["accept-queue", "nat-timeout"];
 
 /// A tunnel that carries less than this share of bare for sure is slow, whatever the checks say.
 const SLOW_FOR_SURE: f64 = 0.8;
+
+/// Several connections through the tunnel that carry this share of what one does outside keep up with it.
+const KEEPS_UP: f64 = 0.9;
 
 /// An interval of tunnel/bare wider than this leaves open what it is.
 pub(crate) const TOO_WIDE: f64 = 0.4;
@@ -199,15 +202,34 @@ fn unsteady(evidence: &Evidence) -> Vec<NotMeasured> {
             let rather_slow = comparison.ratio? < SLOW_FOR_SURE;
             (too_wide || rather_slow).then(|| NotMeasured {
                 what: UNEXPLAINED.to_owned(),
-                because: say!(
-                    "unexplained-unsteady",
-                    direction = direction.word(),
-                    low = percent(low),
-                    high = percent(high)
-                ),
+                because: too_unsteady(evidence, comparison, (low, high)),
             })
         })
         .collect()
+}
+
+/// Where several connections carry as much as one does outside, one varies for its own reasons: say that much.
+fn too_unsteady(evidence: &Evidence, comparison: &Comparison, (low, high): (f64, f64)) -> String {
+    let direction = comparison.direction;
+    let bare = comparison.bare.unwrap_or(f64::INFINITY);
+    let together = evidence.together(direction);
+    match together.filter(|together| together.rate >= KEEPS_UP * bare) {
+        Some(together) => say!(
+            "unexplained-unsteady-one",
+            direction = direction.word(),
+            low = percent(low),
+            high = percent(high),
+            streams = together.load.streams,
+            together = rate(together.rate),
+            bare = rate(bare)
+        ),
+        None => say!(
+            "unexplained-unsteady",
+            direction = direction.word(),
+            low = percent(low),
+            high = percent(high)
+        ),
+    }
 }
 
 /// A tunnel at less than [`SLOW_FOR_SURE`] of bare is not healthy only because no check knows why; each direction by itself.

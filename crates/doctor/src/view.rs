@@ -182,6 +182,15 @@ impl Evidence {
             .unwrap_or_default()
     }
 
+    /// The longer load of several connections through the tunnel.
+    pub(crate) fn together(&self, direction: Direction) -> Option<&Sample> {
+        self.soaks.iter().find(|soak| {
+            soak.load.via == Via::Tunnel
+                && soak.load.direction == direction
+                && soak.load.streams > 1
+        })
+    }
+
     /// Did any load run through the tunnel?
     pub(crate) fn loaded(&self) -> bool {
         DIRECTIONS

@@ -23,7 +23,7 @@ pub(super) const CHECK: Check = Check {
     slows: |evidence, direction| limited(evidence, direction).is_some(),
     wants: |evidence, direction| {
         let waits = waiting(evidence, direction).is_some();
-        (waits && several(evidence, direction).is_none()).then_some(Probe::Several { direction })
+        (waits && evidence.together(direction).is_none()).then_some(Probe::Several { direction })
     },
     ..Check::new(CODE, || say!("window-limited-title"), run)
 };
@@ -187,19 +187,9 @@ fn waiting(evidence: &Evidence, direction: Direction) -> Option<(Window, f64)> {
     (waited >= WAITS).then_some((window, waited))
 }
 
-/// What several connections reach together.
-fn several(evidence: &Evidence, direction: Direction) -> Option<f64> {
-    evidence
-        .soaks
-        .iter()
-        .find(|soak| soak.load.direction == direction && soak.load.via == Via::Tunnel)
-        .filter(|soak| soak.load.streams > 1)
-        .map(|soak| soak.rate)
-}
-
 fn limited(evidence: &Evidence, direction: Direction) -> Option<Limited> {
     let (window, waited) = waiting(evidence, direction)?;
-    let several = several(evidence, direction)?;
+    let several = evidence.together(direction)?.rate;
     let over = |figure| over(evidence, direction, figure);
     let one = evidence.comparison(direction)?.tunnel;
     if several < SEVERAL_FASTER * one || one <= 0.0 {

@@ -6,7 +6,7 @@ use wirespeed_words::{Language, within};
 
 use super::{UNEXPLAINED, judge, leaves_open, set_consequences};
 use crate::testing::{
-    codes, each_sample, healthy, nothing, only_finding, path_mtu, set_ratio, watched,
+    codes, each_sample, healthy, nothing, only_finding, path_mtu, sample, set_ratio, watched,
 };
 use crate::{Asked, Evidence, IdleReturn, Severity, Verdict};
 
@@ -265,6 +265,32 @@ fn an_interval_from_slow_to_healthy_is_said_to_be_too_wide() {
     unmeasured_because(
         &evidence,
         "download: the tunnel carries between 45 % and 97 %",
+    );
+}
+
+#[test]
+fn what_several_connections_carry_is_said_where_one_is_too_unsteady() {
+    let mut evidence = healthy();
+    evidence.comparisons[0].ratio_low = Some(0.45);
+    let together = |rate: f64| {
+        let mut soak = sample(Via::Tunnel, Direction::Upload, rate);
+        soak.load.streams = 8;
+        soak
+    };
+    evidence.soaks = vec![together(95e6)];
+    unmeasured_because(
+        &evidence,
+        "upload: one connection carries between 45 % and 97 %",
+    );
+    let because = judge(&evidence).not_checked[0].because.clone();
+    let figures =
+        "8 connections together carry 95.0 Mbit/s, where one outside carries 100.0 Mbit/s";
+    assert!(because.contains(figures), "{because}");
+    // Together, too, they carry less: nothing to say for the tunnel.
+    evidence.soaks = vec![together(60e6)];
+    unmeasured_because(
+        &evidence,
+        "upload: the tunnel carries between 45 % and 97 %",
     );
 }
 

@@ -3,4 +3,5 @@ unexplained-because = From { $from } to { $to } the tunnel loses { $lost } of wh
 unexplained-because-stalls = Loads from { $from } to { $to } stall inside the tunnel, and none of the known causes shows.
 unexplained-line-again = segments sent again through the tunnel, { $direction }
 unexplained-line-no-sign = no sign of { $codes }
-unexplained-unsteady = { $direction }: the tunnel carries between { $low } and { $high } of bare, too unsteady to call it slow or not; measure for longer, or while the machines have nothing else to do
+unexplained-unsteady = { $direction }: the tunnel carries between { $low } and { $high } of bare, too unsteady to call it slow or not; measure while the machines have nothing else to do, or with `wirespeed test`, whose loads are longer
+unexplained-unsteady-one = { $direction }: one connection carries between { $low } and { $high } of bare through the tunnel, too unsteady to call it slow or not; { $streams } connections together carry { $together }, where one outside carries { $bare }, so the tunnel lets that much through. `wirespeed test` has longer loads
