@@ -81,9 +81,9 @@ impl Failure {
     }
 
     /// The object for `--json`.
-    pub(crate) fn record(&self, command: &str) -> ErrorRecord {
+    pub(crate) fn record(&self, schema: Schema) -> ErrorRecord {
         ErrorRecord {
-            schema: Schema::of(command),
+            schema,
             verdict: Verdict::Unmeasured,
             error: self.text.clone(),
         }

@@ -16,6 +16,7 @@ use std::process::ExitCode;
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{CommandFactory, Parser, Subcommand};
+use wirespeed_report::Schema;
 
 use crate::commands::{agent, demo, doctor, explain, lab, package_files, test, tune};
 use crate::exit::Exit;
@@ -89,12 +90,12 @@ fn main() -> ExitCode {
         Ok(exit) => exit.into(),
         Err(failure) => {
             terminal::complain(&failure.sentence());
-            if let Some(command) = arguments.command.with_json()
+            if let Some(schema) = arguments.command.with_json()
                 && failure.exit != Exit::Interrupted
                 && !terminal::answered()
             {
                 // The exit code tells of the failure even when standard output is gone.
-                let _ = terminal::print_json(&failure.record(command));
+                let _ = terminal::print_json(&failure.record(schema));
             }
             failure.exit.into()
         }
@@ -139,12 +140,12 @@ impl Command {
         }
     }
 
-    /// The schema's name, when the user asked for JSON.
-    fn with_json(&self) -> Option<&'static str> {
+    /// The schema of the answer, when the user asked for JSON.
+    fn with_json(&self) -> Option<Schema> {
         match self {
             Self::Doctor(arguments) => arguments.schema(),
             Self::Tune(arguments) => arguments.schema(),
-            Self::Test(arguments) => arguments.show.json.then_some("test"),
+            Self::Test(arguments) => arguments.show.json.then_some(Schema::TEST),
             Self::Lab(arguments) => arguments.schema(),
             _ => None,
         }

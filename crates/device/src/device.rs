@@ -35,6 +35,9 @@ const MTU: usize = 1_420;
 /// Full-size packets in a GSO train, so that a super-packet of local TCP is one train.
 const TRAIN_SEGMENTS: u32 = 45;
 
+/// Name and version of the shape of the statistics (`docs/schemas`); `docs/json.md` says what raises the version.
+pub const STATISTICS_SCHEMA: (&str, u32) = ("wirespeed.device", 1);
+
 /// Peers with rows of their own in the statistics.
 const MAX_PEER_ROWS: usize = 1_000;
 
@@ -247,8 +250,9 @@ impl Interface for Device {
         let workers = self.workers.iter();
         let mut drops = statistics::drops(|reason| core.tunnel.dropped(reason), &self.workers);
         drops["socket-overflow"] = core.ports.overflows().into();
+        let (schema, version) = STATISTICS_SCHEMA;
         json!({
-            "schema": {"name": "wirespeed.device", "version": 1},
+            "schema": {"name": schema, "version": version},
             "version": env!("CARGO_PKG_VERSION"),
             "interface": core.tun.name(),
             "mtu": core.tun.mtu(),

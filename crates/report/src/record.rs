@@ -244,7 +244,7 @@ impl DoctorRecord {
             }
         }
         Self {
-            schema: Schema::of("doctor"),
+            schema: Schema::DOCTOR,
             verdict: diagnosis.verdict,
             interface: evidence.interface.clone(),
             peer: evidence.peer.clone(),
@@ -300,7 +300,7 @@ impl HopsRecord {
     /// The record of a chain, with the doctor's look at its worst hop where one was taken.
     pub fn new(report: HopReport, doctor: Option<DoctorRecord>) -> Self {
         Self {
-            schema: Schema::of("hops"),
+            schema: Schema::HOPS,
             report,
             findings: doctor
                 .as_ref()
@@ -333,7 +333,7 @@ impl TuneRecord {
             outcome.confirm_within = None;
         }
         Self {
-            schema: Schema::of("tune"),
+            schema: Schema::TUNE,
             verdict: outcome.diagnosis.verdict,
             confirmed,
             outcome,

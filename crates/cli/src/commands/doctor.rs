@@ -7,7 +7,7 @@ use clap::Args;
 use wirespeed_doctor::{Diagnosis, Evidence, Options, Verdict, investigate, judge, watch};
 use wirespeed_measure::LONGEST_WATCH;
 use wirespeed_reach::Place;
-use wirespeed_report::{DoctorRecord, Versioned};
+use wirespeed_report::{DoctorRecord, Schema, Versioned};
 use wirespeed_words::say;
 
 use crate::commands::hops;
@@ -83,14 +83,14 @@ pub(crate) struct Arguments {
 }
 
 impl Arguments {
-    /// The schema's name, when the user asked for JSON.
-    pub(crate) fn schema(&self) -> Option<&'static str> {
-        let name = if self.hop.is_empty() {
-            "doctor"
+    /// That of the answer, when the user asked for JSON.
+    pub(crate) fn schema(&self) -> Option<Schema> {
+        let schema = if self.hop.is_empty() {
+            Schema::DOCTOR
         } else {
-            "hops"
+            Schema::HOPS
         };
-        self.show.json.then_some(name)
+        self.show.json.then_some(schema)
     }
 }
 
@@ -127,7 +127,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
     if let Some(path) = &arguments.record {
         files::write(
             path,
-            &terminal::json(&Versioned::of("evidence", &evidence))?,
+            &terminal::json(&Versioned::of(Schema::EVIDENCE, &evidence))?,
         )?;
     }
     Ok(match diagnosis.verdict {

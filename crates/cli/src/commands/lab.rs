@@ -7,7 +7,7 @@ use clap::{Args, Subcommand};
 use wirespeed_lab::{
     Host, Implementation, Lab, LabError, LabId, LabList, LabStatus, Phase, UpOptions,
 };
-use wirespeed_report::{Look, Versioned, sheet};
+use wirespeed_report::{Look, Schema, Versioned, sheet};
 use wirespeed_words::say;
 
 use crate::exit::Exit;
@@ -85,15 +85,15 @@ struct Output {
 }
 
 impl Arguments {
-    /// The schema's name, when the user asked for JSON.
-    pub(crate) fn schema(&self) -> Option<&'static str> {
-        let (output, name) = match &self.command {
-            Command::Up { output, .. } => (output, "lab.up"),
-            Command::List { output } => (output, "lab.list"),
-            Command::Status { output, .. } => (output, "lab.status"),
+    /// That of the answer, when the user asked for JSON.
+    pub(crate) fn schema(&self) -> Option<Schema> {
+        let (output, schema) = match &self.command {
+            Command::Up { output, .. } => (output, Schema::LAB_UP),
+            Command::List { output } => (output, Schema::LAB_LIST),
+            Command::Status { output, .. } => (output, Schema::LAB_STATUS),
             Command::Down { .. } | Command::Exec { .. } => return None,
         };
-        output.json.then_some(name)
+        output.json.then_some(schema)
     }
 }
 
@@ -133,7 +133,7 @@ fn up(
     };
     let lab = wirespeed_lab::up(&scenario, &options)?;
     if output.json {
-        terminal::print_json(&Versioned::of("lab.up", &lab))?;
+        terminal::print_json(&Versioned::of(Schema::LAB_UP, &lab))?;
     } else {
         terminal::answer(&ready(&lab, &terminal::look(false)))?;
     }
@@ -180,7 +180,7 @@ fn list(output: &Output) -> Result<Exit, Failure> {
             scenarios: scenarios.to_vec(),
             labs,
         };
-        terminal::print_json(&Versioned::of("lab.list", &list))?;
+        terminal::print_json(&Versioned::of(Schema::LAB_LIST, &list))?;
         return Ok(Exit::Done);
     }
     let look = terminal::look(false);
@@ -216,7 +216,7 @@ fn list(output: &Output) -> Result<Exit, Failure> {
 fn status(lab: Option<&LabId>, output: &Output) -> Result<Exit, Failure> {
     let status = wirespeed_lab::status(&only(lab)?.id)?;
     if output.json {
-        terminal::print_json(&Versioned::of("lab.status", &status))?;
+        terminal::print_json(&Versioned::of(Schema::LAB_STATUS, &status))?;
     } else {
         terminal::print(&state(&status, &terminal::look(false)))?;
     }

@@ -198,7 +198,7 @@ fn measure(
         return Err(error.into());
     }
     Ok(TestRecord {
-        schema: Schema::of("test"),
+        schema: Schema::TEST,
         verdict: TestRecord::verdict_with(&comparisons, exchanges.as_ref(), &not_measured),
         started_at,
         interface: ends.interface.clone(),

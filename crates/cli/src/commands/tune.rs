@@ -94,7 +94,7 @@ pub(crate) struct Arguments {
 }
 
 #[derive(Debug, Subcommand)]
-enum After {
+pub(crate) enum After {
     /// Keep what was proved to help; `undo` can still put it back.
     Confirm(Both),
     /// Put back everything that a tune changed, confirmed or not.
@@ -105,7 +105,7 @@ enum After {
 
 /// Which machines are meant: this one, and the far one when it is given.
 #[derive(Debug, Args)]
-struct Both {
+pub(crate) struct Both {
     #[command(flatten)]
     far: FarOptions,
 
@@ -115,15 +115,15 @@ struct Both {
 }
 
 impl Arguments {
-    /// The schema's name, when the user asked for JSON.
-    pub(crate) fn schema(&self) -> Option<&'static str> {
-        let (json, name) = match &self.after {
-            Some(After::Confirm(both) | After::Status(both)) => (both.json, "tune.status"),
-            Some(After::Undo(both)) => (both.json, "tune.undo"),
-            None if self.plan => (self.show.json, "tune.plan"),
-            None => (self.show.json, "tune"),
+    /// That of the answer, when the user asked for JSON.
+    pub(crate) fn schema(&self) -> Option<Schema> {
+        let (json, schema) = match &self.after {
+            Some(After::Confirm(both) | After::Status(both)) => (both.json, Schema::TUNE_STATUS),
+            Some(After::Undo(both)) => (both.json, Schema::TUNE_UNDO),
+            None if self.plan => (self.show.json, Schema::TUNE_PLAN),
+            None => (self.show.json, Schema::TUNE),
         };
-        json.then_some(name)
+        json.then_some(schema)
     }
 }
 
@@ -240,7 +240,7 @@ fn plan(arguments: &Arguments) -> Result<Exit, Failure> {
     }
     let scripts = wirespeed_tune::plan(&diagnosis);
     let plan = PlanRecord {
-        schema: Schema::of("tune.plan"),
+        schema: Schema::TUNE_PLAN,
         verdict: diagnosis.verdict,
         plan: scripts
             .into_iter()
@@ -363,7 +363,7 @@ fn undo(both: &Both) -> Result<Exit, Failure> {
     complain_of_what_is_left(outcomes);
     if both.json {
         terminal::print_json(&UndoRecord {
-            schema: Schema::of("tune.undo"),
+            schema: Schema::TUNE_UNDO,
             machines: all,
         })?;
     } else {
@@ -393,7 +393,7 @@ fn show_status(both: &Both, show: fn(&str) -> Result<(), Failure>) -> Result<Exi
     }
     if both.json {
         terminal::print_json(&StatusRecord {
-            schema: Schema::of("tune.status"),
+            schema: Schema::TUNE_STATUS,
             machines: all,
         })?;
     } else {
