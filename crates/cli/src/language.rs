@@ -2,8 +2,10 @@
 
 use std::ffi::OsString;
 
-use clap::ValueEnum;
+use clap::{Subcommand, ValueEnum};
 use wirespeed_words::Language;
+
+use crate::commands::tune;
 
 /// What `--lang` takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -15,8 +17,8 @@ pub(crate) enum Tongue {
 /// Commands that programs speak to. They are English, like everything one machine tells another.
 const HELPERS: [&str; 4] = ["agent", "tune-watch", "lab-emulator", "package-files"];
 
-/// The language of these arguments (the program's name first), and the arguments with `--lang`, and a `--quiet` behind `tune`,
-/// before all others: a command that takes either options or further commands would take the one for the other behind them.
+/// The language of these arguments (the program's name first), and the arguments with `--lang` before all others and `tune`'s in
+/// order: a command that takes either options or further commands would take the one for the other behind them.
 pub(crate) fn of_arguments(
     arguments: Vec<OsString>,
     variable: impl Fn(&str) -> Option<String>,
@@ -28,7 +30,7 @@ pub(crate) fn of_arguments(
     let mut own = arguments;
     let rest = own.split_off(own_end);
     let asked = asked(&mut own);
-    quiet_first(&mut own);
+    put_in_order(&mut own);
     let command = own.iter().skip(1).find(|argument| !is_option(argument));
     let helper = command.is_some_and(|command| HELPERS.iter().any(|helper| command == helper));
     let scripted = own.iter().any(|argument| argument == "--json");
@@ -71,9 +73,11 @@ fn asked(own: &mut Vec<OsString>) -> Option<Language> {
     asked
 }
 
-/// Puts a `--quiet` that stands directly behind `tune` before it. Elsewhere it may be an option's value.
-fn quiet_first(own: &mut Vec<OsString>) {
+/// Of what stands directly behind `tune` puts a `--quiet` before it, and a `--json` behind the further command that comes next.
+/// Elsewhere they may be an option's value.
+fn put_in_order(own: &mut Vec<OsString>) {
     let quiet = |argument: &OsString| argument == "-q" || argument == "--quiet";
+    let json = |argument: &OsString| argument == "--json";
     let mut behind_name = own.iter().skip(1);
     let Some(before) = behind_name.position(|argument| !is_option(argument)) else {
         return;
@@ -82,10 +86,15 @@ fn quiet_first(own: &mut Vec<OsString>) {
     if own[command] != "tune" {
         return;
     }
-    let behind = &own[command + 1..];
-    let standing = behind.iter().take_while(|argument| quiet(argument)).count();
-    own.drain(command + 1..=command + standing);
-    if standing > 0 && !own[..command].iter().any(quiet) {
+    let behind = own.split_off(command + 1);
+    let movable = |argument: &&OsString| quiet(argument) || json(argument);
+    let (moved, rest) = behind.split_at(behind.iter().take_while(movable).count());
+    let further = rest.first().and_then(|next| next.to_str());
+    let further = usize::from(further.is_some_and(tune::After::has_subcommand));
+    own.extend_from_slice(&rest[..further]);
+    own.extend(moved.iter().filter(|argument| json(argument)).cloned());
+    own.extend_from_slice(&rest[further..]);
+    if moved.iter().any(quiet) && !own[..command].iter().any(quiet) {
         own.insert(1, OsString::from("--quiet"));
     }
 }
@@ -142,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn silence_behind_tune_stands_before_it() {
+    fn what_stands_behind_tune_goes_where_it_is_looked_for() {
         for (typed, arguments) in [
             ("w tune -q undo", "w --quiet tune undo"),
             (
@@ -151,6 +160,15 @@ mod tests {
             ),
             ("w -q tune -q undo", "w -q tune undo"),
             ("w tune -q --lang fr undo", "w --lang=fr --quiet tune undo"),
+            ("w tune --json undo", "w tune undo --json"),
+            (
+                "w tune --json -q confirm --far here",
+                "w --quiet tune confirm --json --far here",
+            ),
+            ("w tune -q --json status", "w --quiet tune status --json"),
+            ("w tune --json -q wg0", "w --quiet tune --json wg0"),
+            ("w tune --json --plan", "w tune --json --plan"),
+            ("w tune --only undo --json", "w tune --only undo --json"),
             ("w tune undo -q", "w tune undo -q"),
             ("w tune wg0 --ssh-option -q", "w tune wg0 --ssh-option -q"),
             ("w doctor -q tune", "w doctor -q tune"),

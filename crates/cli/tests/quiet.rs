@@ -166,10 +166,17 @@ fn a_silent_tune_says_how_it_is_confirmed() {
 fn what_comes_after_a_tune_is_understood_behind_the_option_too() {
     for language in ["en_US.UTF-8", "fr_FR.UTF-8"] {
         for after in ["undo", "confirm", "status"] {
-            let wanted = run_in(language, &["tune", after, "--help"]);
-            assert_eq!(wanted.status.code(), Some(0), "{after}");
-            for quiet in ["-q", "--quiet"] {
-                let help = run_in(language, &["tune", quiet, after, "--help"]);
+            for options in [
+                &["-q"][..],
+                &["--quiet"],
+                &["--json"],
+                &["--json", "-q"],
+                &["-q", "--json"],
+            ] {
+                let wanted = [&["tune", after], options, &["--help"]].concat();
+                let wanted = run_in(language, &wanted);
+                assert_eq!(wanted.status.code(), Some(0), "{after} {options:?}");
+                let help = run_in(language, &[&["tune"], options, &[after, "--help"]].concat());
                 assert_eq!(said(&help.stdout), said(&wanted.stdout), "{after}");
             }
         }
@@ -231,6 +238,16 @@ fn a_change_that_could_not_be_put_back_is_an_error_that_is_told() {
             assert_eq!(error.lines().count(), 1, "{error}");
             assert_eq!(output.status.code(), Some(4));
         }
+    }
+    for arguments in [
+        ["tune", "undo", "--json", "-q"],
+        ["tune", "--json", "-q", "undo"],
+        ["-q", "tune", "--json", "undo"],
+    ] {
+        let output = undo("en_US.UTF-8", &arguments);
+        let record = wirespeed_schemas::read(&output.stdout).expect("one JSON object");
+        assert_eq!(record["schema"]["name"], "wirespeed.tune.undo");
+        assert_eq!(output.status.code(), Some(4), "{arguments:?}");
     }
     let loud = undo("en_US.UTF-8", &["tune", "undo"]);
     assert!(said(&loud.stdout).contains("net.ipv4"));
