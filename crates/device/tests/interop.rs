@@ -6,7 +6,7 @@
 use std::fmt::Write as _;
 use std::time::Duration;
 
-use support::peers::{self, End, Outer, PORT, Program, Tunnel};
+use support::peers::{self, End, Outer, PORT, Program, Tunnel, loads};
 
 mod support {
     pub(crate) mod peers;
@@ -146,8 +146,9 @@ fn traffic(theirs: Program) {
                 from.ping(to, "-c 100 -i 0.002 -W 2").unwrap();
             }
             for (from, to) in [(a, b), (b, a)] {
-                peers::tcp(from, to, inner, 8 << 20);
-                peers::udp(from, to, inner, 1_000);
+                loads::tcp(from, to, inner, 8 << 20);
+                loads::udp(from, to, inner, 1_000);
+                loads::checksums_of_zero(from, to, inner);
             }
         }
         for end in [a, b] {
@@ -186,7 +187,7 @@ fn new_keys(theirs: Program) {
         let took = tunnel.a.answered_within(to_b, Duration::from_secs(5));
         assert!(took.is_some(), "{begins:?} killed and started: no answer");
         tunnel.b.ping(to_a, "-c 10 -i 0.002 -W 2").unwrap();
-        peers::tcp(&tunnel.b, &tunnel.a, Outer::V4, 1 << 20);
+        loads::tcp(&tunnel.b, &tunnel.a, Outer::V4, 1 << 20);
     }
 }
 

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use support::peers::{self, Outer, PORT, Program, Tunnel};
+use support::peers::{self, Outer, PORT, Program, Tunnel, loads};
 
 mod support {
     #[allow(dead_code, reason = "other tests use the rest")]
@@ -37,8 +37,9 @@ fn carries(tunnel: &Tunnel) {
             b.ping(a.inner(inner), "-c 1 -W 2 -s 1300").unwrap();
         }
         for (from, to) in [(a, b), (b, a)] {
-            peers::tcp(from, to, inner, 4_000_000);
-            peers::udp(from, to, inner, 500);
+            loads::tcp(from, to, inner, 4_000_000);
+            loads::udp(from, to, inner, 500);
+            loads::checksums_of_zero(from, to, inner);
         }
     }
 }
@@ -92,8 +93,8 @@ fn without_any_one_offload() {
     for options in each {
         with("without_any_one_offload", options, Outer::V4, |tunnel| {
             for inner in BOTH {
-                peers::tcp(&tunnel.a, &tunnel.b, inner, 2_000_000);
-                peers::udp(&tunnel.b, &tunnel.a, inner, 200);
+                loads::tcp(&tunnel.a, &tunnel.b, inner, 2_000_000);
+                loads::udp(&tunnel.b, &tunnel.a, inner, 200);
             }
         });
     }
@@ -110,8 +111,8 @@ fn while_the_mtu_changes() {
             // Without the headers of IP and ICMP.
             let longest = format!("-c 1 -W 2 -M do -s {}", mtu - 28);
             a.ping(b.inner(Outer::V4), &longest).unwrap();
-            peers::tcp(a, b, Outer::V4, 2_000_000);
-            peers::tcp(b, a, Outer::V6, 2_000_000);
+            loads::tcp(a, b, Outer::V4, 2_000_000);
+            loads::tcp(b, a, Outer::V6, 2_000_000);
         }
     });
 }
@@ -177,7 +178,7 @@ fn after_new_keys() {
         let (a, b) = (&tunnel.a, &tunnel.b);
         a.ping(b.inner(Outer::V4), "-c 1 -W 2").unwrap();
         for _ in 0..3 {
-            peers::tcp(b, a, Outer::V4, 1_000_000);
+            loads::tcp(b, a, Outer::V4, 1_000_000);
             tunnel.forget_and_learn(a, b, b.road(Outer::V6, PORT));
             tunnel.forget_and_learn(b, a, a.road(Outer::V6, PORT));
             assert!(b.answered_within(a.inner(Outer::V6), SOON).is_some());
@@ -217,7 +218,7 @@ fn while_the_port_changes() {
             let own = a.wg(&["show", &a.interface, "listen-port"]);
             assert_eq!(seen.port().to_string(), own.trim());
             assert!(port == "0" || port == own.trim());
-            peers::tcp(b, a, Outer::V4, 1_000_000);
+            loads::tcp(b, a, Outer::V4, 1_000_000);
         }
         let taken = a
             .inside(|| UdpSocket::bind(("0.0.0.0", 5_557)).unwrap())
@@ -243,7 +244,7 @@ fn with_a_firewall_mark() {
         assert!(a.ping(b.inner(Outer::V4), "-c 1 -W 0.3").is_err());
         a.wg(&["set", &a.interface, "fwmark", "0x2a"]);
         a.ping(b.inner(Outer::V4), "-c 1 -W 2").unwrap();
-        peers::tcp(a, b, Outer::V6, 1_000_000);
+        loads::tcp(a, b, Outer::V6, 1_000_000);
         // Sockets of another port have it, too.
         a.wg(&["set", &a.interface, "listen-port", "51821"]);
         a.nft("add rule ip marked out udp sport 51821 mark != 0x2a drop");
@@ -265,8 +266,8 @@ fn among_garbage() {
             move || throw(target, &stop)
         });
         for _ in 0..3 {
-            peers::tcp(a, b, Outer::V4, 4_000_000);
-            peers::tcp(b, a, Outer::V6, 4_000_000);
+            loads::tcp(a, b, Outer::V4, 4_000_000);
+            loads::tcp(b, a, Outer::V6, 4_000_000);
         }
         a.ping(b.inner(Outer::V4), "-c 1 -W 2").unwrap();
         stop.store(true, Ordering::Relaxed);

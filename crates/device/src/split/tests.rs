@@ -86,6 +86,29 @@ fn extension_headers_of_ipv6_are_copied() {
 }
 
 #[test]
+fn a_checksum_of_udp_is_never_zero() {
+    for v6 in [false, true] {
+        // The first word makes up for all others.
+        let segments = [1, 2, 3].map(|fill| {
+            let mut segment = Recipe::new(v6, true, vec![fill; 100]);
+            segment.payload[..2].fill(0);
+            let at = segment.ip_bytes() + UDP_CHECKSUM;
+            let rest = segment.bytes()[at..at + 2].to_vec();
+            segment.payload[..2].copy_from_slice(&rest);
+            segment
+        });
+        let whole =
+            segments[0].with_payload(&segments.each_ref().map(|it| &it.payload[..]).concat());
+        for frame in [whole.frame(100), segments[0].frame_without_checksum()] {
+            for packet in cut(&frame) {
+                let at = whole.ip_bytes() + UDP_CHECKSUM;
+                assert_eq!(packet[at..at + 2], [0xff; 2], "IPv6: {v6}");
+            }
+        }
+    }
+}
+
+#[test]
 fn what_makes_no_sense_is_an_error() {
     let good = Recipe::new(false, false, payload(3_000, 1)).frame(1_000);
     let change = |at: usize, value: u8| {

@@ -6,10 +6,12 @@
 //!  road   10.99.0.1/24, fd99::1/64  ── veth, MTU 1500 ──   road   10.99.0.2/24, fd99::2/64
 //! ```
 
+pub(crate) mod loads;
+
 use std::fmt::Write as _;
 use std::fs::{self, File};
-use std::io::{ErrorKind, Read, Write};
-use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream, UdpSocket};
+use std::io::{Read, Write};
+use std::net::{IpAddr, SocketAddr};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -23,6 +25,9 @@ use nix::sched::{CloneFlags, setns};
 pub(crate) const PORT: u16 = 51_820;
 
 const START_WITHIN: Duration = Duration::from_secs(10);
+
+/// An answer that comes later than this after ping's end is lost.
+const LATE: Duration = Duration::from_secs(2);
 
 /// Who carries one end of a tunnel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -118,7 +123,7 @@ pub(crate) fn missing(programs: &[Program]) -> Option<String> {
     if !Path::new("/dev/net/tun").exists() {
         return Some("there is no /dev/net/tun".to_owned());
     }
-    if let Some(program) = ["ip", "wg", "ping"].into_iter().find(|program| {
+    if let Some(program) = ["ip", "wg", "ping", "nstat"].into_iter().find(|program| {
         !std::env::var_os("PATH").is_some_and(|path| {
             std::env::split_paths(&path).any(|folder| folder.join(program).is_file())
         })
@@ -243,6 +248,7 @@ impl Tunnel {
             let _ = writeln!(text, "--- {:?} in {}", end.program, end.namespace);
             text += &end.said("wg", &["show", &end.interface]);
             text += &end.said("ip", &["-s", "addr"]);
+            text += &end.said("nstat", &["-as"]);
             text += &end.statistics();
             let log = fs::read_to_string(&end.log).unwrap_or_default();
             let lines: Vec<_> = log.lines().collect();
@@ -455,9 +461,14 @@ impl End {
         )
     }
 
-    /// Pings with options in ping's own words; what it said if enough were answered, else the same as an error.
+    /// Pings with options in ping's own words; what it said, if every one was answered, else the same as an error.
     pub(crate) fn ping(&self, to: IpAddr, options: &str) -> Result<String, String> {
         let options: Vec<_> = options.split_whitespace().collect();
+        let answers = match to {
+            IpAddr::V4(_) => "IcmpInEchoReps",
+            IpAddr::V6(_) => "Icmp6InEchoReplies",
+        };
+        let before = self.counter(answers);
         let output = Command::new("ip")
             .args(["netns", "exec", &self.namespace, "ping"])
             .args(options)
@@ -467,13 +478,17 @@ impl End {
         let said = String::from_utf8_lossy(&output.stdout).into_owned();
         let [sent, received] = [" packets transmitted", " received"].map(|what| {
             let number = said.split(what).next()?.rsplit([' ', '\n']).next()?;
-            number.parse::<u32>().ok()
+            number.parse::<u64>().ok()
         });
-        // Of a hundred echoes one may be lost: ping and the peer promise no more, and a fault loses whole rows of them.
-        let enough = sent
-            .zip(received)
-            .is_some_and(|(sent, received)| received > 0 && received + (sent / 100).min(1) >= sent);
-        if enough {
+        let all = match sent.zip(received) {
+            None | Some((_, 0)) => false,
+            // Once it was answered, ping stays no longer than two round trips or an interval after its last echo, whatever
+            // -W says. The kernel counts an answer that comes later.
+            Some((sent, received)) => {
+                received == sent || within(LATE, || self.counter(answers) - before >= sent)
+            }
+        };
+        if all {
             Ok(said)
         } else {
             Err(format!(
@@ -482,6 +497,14 @@ impl End {
                 String::from_utf8_lossy(&output.stderr)
             ))
         }
+    }
+
+    /// What the kernel counted in this end's namespace, under nstat's name of it.
+    pub(crate) fn counter(&self, name: &str) -> u64 {
+        let said = self.run("nstat", &["-asz", name]);
+        let mut words = said.split_whitespace().skip_while(|word| *word != name);
+        let count = words.nth(1).and_then(|count| count.parse().ok());
+        count.unwrap_or_else(|| panic!("nstat {name}: {said}"))
     }
 
     /// How long until a ping comes back, trying five times a second.
@@ -508,116 +531,6 @@ impl End {
     }
 }
 
-/// Sends bytes over TCP from one end to the other and checks each of them.
-pub(crate) fn tcp(from: &End, to: &End, family: Outer, bytes: usize) {
-    let listener = to
-        .inside({
-            let address = to.inner(family);
-            move || TcpListener::bind((address, 0)).unwrap()
-        })
-        .join()
-        .unwrap();
-    let address = listener.local_addr().unwrap();
-    let receiver = thread::spawn(move || {
-        let (mut stream, _) = listener.accept().unwrap();
-        stream.set_read_timeout(Some(PATIENCE)).unwrap();
-        let mut buffer = vec![0; 1 << 16];
-        let mut at = 0;
-        loop {
-            let count = match stream.read(&mut buffer) {
-                Err(error) if error.kind() == ErrorKind::Interrupted => continue,
-                count => count.unwrap(),
-            };
-            if count == 0 {
-                return at;
-            }
-            for (i, byte) in buffer[..count].iter().enumerate() {
-                assert_eq!(*byte, pattern(at + i), "byte {} of the stream", at + i);
-            }
-            at += count;
-        }
-    });
-    let sender = from.inside(move || {
-        let mut stream = TcpStream::connect_timeout(&address, PATIENCE).unwrap();
-        stream.set_write_timeout(Some(PATIENCE)).unwrap();
-        let mut at = 0;
-        while at < bytes {
-            let count = (bytes - at).min(1 << 16);
-            let buffer: Vec<u8> = (at..at + count).map(pattern).collect();
-            stream.write_all(&buffer).unwrap();
-            at += count;
-        }
-    });
-    sender.join().unwrap();
-    assert_eq!(receiver.join().unwrap(), bytes);
-}
-
-/// Sends datagrams of all lengths from one end to the other; each comes once, whole, and in its place. Where the other end is
-/// somebody else's, one of them may be lost.
-pub(crate) fn udp(from: &End, to: &End, family: Outer, count: usize) {
-    const LONGEST: usize = 1_372;
-    let receiver = to
-        .inside({
-            let address = to.inner(family);
-            move || UdpSocket::bind((address, 0)).unwrap()
-        })
-        .join()
-        .unwrap();
-    receiver.set_read_timeout(Some(PATIENCE)).unwrap();
-    let address = receiver.local_addr().unwrap();
-    let sender = from
-        .inside({
-            let own = from.inner(family);
-            move || {
-                let socket = UdpSocket::bind((own, 0)).unwrap();
-                socket.connect(address).unwrap();
-                socket
-            }
-        })
-        .join()
-        .unwrap();
-    let length = |number: usize| 4 + number * 7 % (LONGEST - 3);
-    let mut buffer = [0; 2_048];
-    // wireguard-go's way loses one in some hundred thousand, on which side is not known; UDP promises no more.
-    let ours = [from, to].map(|end| end.program == Program::Wirespeed);
-    let bearable = usize::from(ours != [true, true]);
-    let mut lost = 0;
-    // A few at a time, so that no queue on the way is full.
-    for first in (0..count).step_by(32) {
-        let some = first..count.min(first + 32);
-        for number in some.clone() {
-            let mut bytes: Vec<u8> = (0..length(number)).map(|i| pattern(number + i)).collect();
-            bytes[..4].copy_from_slice(&(number as u32).to_be_bytes());
-            sender.send(&bytes).unwrap();
-        }
-        let mut some = some;
-        while let Some(mut number) = some.next() {
-            let (bytes, _) = receiver
-                .recv_from(&mut buffer)
-                .unwrap_or_else(|error| panic!("datagram {number} of {count}: {error}"));
-            let place = u32::from_be_bytes(buffer[..4].try_into().unwrap()) as usize;
-            // The one before it is missing.
-            if place == number + 1 && lost < bearable {
-                lost += 1;
-                some.next();
-                number = place;
-            }
-            assert_eq!(place, number, "order from {:?}", from.program);
-            assert_eq!(bytes, length(number), "datagram {number}");
-            for (i, byte) in buffer[..bytes].iter().enumerate().skip(4) {
-                assert_eq!(*byte, pattern(number + i), "byte {i} of datagram {number}");
-            }
-        }
-    }
-}
-
-const PATIENCE: Duration = Duration::from_secs(10);
-
-/// Repeats at no length a packet has.
-fn pattern(at: usize) -> u8 {
-    (at % 251) as u8 ^ (at >> 13) as u8
-}
-
 /// `wg genkey`, `wg genpsk`, `wg pubkey`.
 fn wg_key(what: &str, input: &str) -> String {
     let mut wg = Command::new("wg")
@@ -634,6 +547,20 @@ fn wg_key(what: &str, input: &str) -> String {
     let output = wg.wait_with_output().unwrap();
     assert!(output.status.success(), "wg {what}");
     String::from_utf8(output.stdout).unwrap().trim().to_owned()
+}
+
+/// Whether something becomes so in time.
+fn within(limit: Duration, so: impl Fn() -> bool) -> bool {
+    let end = Instant::now() + limit;
+    loop {
+        if so() {
+            return true;
+        }
+        if Instant::now() > end {
+            return false;
+        }
+        thread::sleep(Duration::from_millis(20));
+    }
 }
 
 fn run(program: &str, arguments: &[&str]) -> String {
