@@ -128,37 +128,50 @@ fn man_takes_every_page_without_a_warning() {
     }
 }
 
-#[test]
-fn each_shell_takes_its_completions() {
+/// The shell reads both programs' completions without a word.
+fn takes_its_completions(test: &str, shell: &str, folder: &str) {
     let share = made();
-    for (shell, folder) in [
-        ("bash", "bash-completion/completions"),
-        ("zsh", "zsh/vendor-completions"),
-        ("fish", "fish/vendor_completions.d"),
-    ] {
-        let scripts = files(&share.path().join(folder));
-        assert_eq!(scripts.len(), 2, "{scripts:?}");
-        if !is_there(shell) {
-            skip(
-                "each_shell_takes_its_completions",
-                &format!("{shell} is missing"),
-            );
-            continue;
-        }
-        for script in scripts {
-            let output = Command::new(shell)
-                .arg("-n")
-                .arg(&script)
-                .output()
-                .expect("the shell starts");
-            assert!(
-                output.status.success() && output.stderr.is_empty(),
-                "{}: {}",
-                script.display(),
-                String::from_utf8_lossy(&output.stderr)
-            );
-        }
+    let scripts = files(&share.path().join(folder));
+    assert_eq!(scripts.len(), 2, "{scripts:?}");
+    if !is_there(shell) {
+        return skip(test, &format!("{shell} is missing"));
     }
+    for script in scripts {
+        let output = Command::new(shell)
+            .arg("-n")
+            .arg(&script)
+            .output()
+            .expect("the shell starts");
+        assert!(
+            output.status.success() && output.stderr.is_empty(),
+            "{}: {}",
+            script.display(),
+            String::from_utf8_lossy(&output.stderr)
+        );
+    }
+}
+
+#[test]
+fn bash_takes_its_completions() {
+    takes_its_completions(
+        "bash_takes_its_completions",
+        "bash",
+        "bash-completion/completions",
+    );
+}
+
+#[test]
+fn zsh_takes_its_completions() {
+    takes_its_completions("zsh_takes_its_completions", "zsh", "zsh/vendor-completions");
+}
+
+#[test]
+fn fish_takes_its_completions() {
+    takes_its_completions(
+        "fish_takes_its_completions",
+        "fish",
+        "fish/vendor_completions.d",
+    );
 }
 
 /// What bash would offer behind these words.
