@@ -12,7 +12,7 @@
 # make bench-steps  each step of the data plane by itself, and what sealing and opening cost above the cipher
 # make book    the user guide as HTML, English and French, into target/book
 # make lint    rustfmt and clippy
-# make schemas  the JSON Schemas in docs/schemas anew, after a change of what is printed
+# make schemas  the JSON Schemas in docs/schemas anew, after a change of what is printed; refuses what ends a version
 # make deny    licences, sources and known weaknesses of all that wirespeed is built from (fetches its tool the first time)
 # make fuzz    each fuzz target for a minute (FUZZ_SECONDS=…; TARGETS=… for some)
 

@@ -1,16 +1,19 @@
-//! Is what a program printed what `docs/schemas` says?
+//! Is what a program printed what `docs/schemas` says? And does a schema still say what was published under its version?
 //!
 //! The published schemas let fields come that they do not know, as they may within a version. Here they do not: who adds a
 //! field sees a test fail until the schema tells of it.
 
+mod breaks;
 mod closed;
 mod published;
+mod shape;
 mod walk;
 
 use std::fmt::Write as _;
 
 use serde_json::Value;
 
+pub use breaks::{Break, breaks};
 pub use published::EMBEDDED;
 pub use walk::each;
 

@@ -1,42 +1,67 @@
 //! Each output with its type, and the schema made of it.
 
-use std::collections::BTreeMap;
-
 use schemars::generate::SchemaSettings;
 use schemars::{JsonSchema, SchemaGenerator};
 use serde_json::{Map, Value, json};
 use wirespeed_doctor::Evidence;
 use wirespeed_lab::{Lab, LabList, LabStatus};
 use wirespeed_report::{
-    DoctorRecord, ErrorRecord, HopsRecord, PlanRecord, StatusRecord, TestRecord, TuneRecord,
-    UndoRecord, Versioned,
+    DoctorRecord, ErrorRecord, HopsRecord, PlanRecord, Schema, StatusRecord, TestRecord,
+    TuneRecord, UndoRecord, Versioned,
 };
 use wirespeed_schemas::each;
 
 use crate::device::DeviceDocument;
 
-/// File name to text.
-pub(crate) fn all() -> BTreeMap<String, String> {
-    BTreeMap::from([
-        answer::<DoctorRecord>("doctor", "wirespeed doctor --json"),
-        answer::<HopsRecord>("hops", "wirespeed doctor --hop … --json"),
-        answer::<TestRecord>("test", "wirespeed test --json"),
-        answer::<TuneRecord>("tune", "wirespeed tune --json"),
-        answer::<PlanRecord>("tune.plan", "wirespeed tune --plan --json"),
-        answer::<StatusRecord>("tune.status", "wirespeed tune status --json"),
-        answer::<UndoRecord>("tune.undo", "wirespeed tune undo --json"),
-        answer::<Versioned<LabList>>("lab.list", "wirespeed lab list --json"),
-        answer::<Versioned<LabStatus>>("lab.status", "wirespeed lab status --json"),
-        answer::<Versioned<Lab>>("lab.up", "wirespeed lab up --json"),
-        document::<Versioned<Evidence>>("evidence", "wirespeed doctor --record FILE"),
-        document::<DeviceDocument>("device", "wirespeed-device --statistics NAME"),
-    ])
+/// What is published of one output.
+pub(crate) struct Output {
+    /// The name and the version that the program prints.
+    pub(crate) says: Schema,
+    /// The schema as the file has it.
+    pub(crate) text: String,
 }
 
-const VERSION: u32 = 1;
+impl Output {
+    /// Name of the file of one version.
+    pub(crate) fn file_of(&self, version: u32) -> String {
+        format!("{}.v{version}.json", short(&self.says))
+    }
+
+    /// Name of the file of its own version.
+    pub(crate) fn file(&self) -> String {
+        self.file_of(self.says.version)
+    }
+}
+
+/// Every output there is.
+pub(crate) fn all() -> [Output; 12] {
+    let (device, version) = wirespeed_device::device::STATISTICS_SCHEMA;
+    [
+        answer::<DoctorRecord>(Schema::DOCTOR, "wirespeed doctor --json"),
+        answer::<HopsRecord>(Schema::HOPS, "wirespeed doctor --hop … --json"),
+        answer::<TestRecord>(Schema::TEST, "wirespeed test --json"),
+        answer::<TuneRecord>(Schema::TUNE, "wirespeed tune --json"),
+        answer::<PlanRecord>(Schema::TUNE_PLAN, "wirespeed tune --plan --json"),
+        answer::<StatusRecord>(Schema::TUNE_STATUS, "wirespeed tune status --json"),
+        answer::<UndoRecord>(Schema::TUNE_UNDO, "wirespeed tune undo --json"),
+        answer::<Versioned<LabList>>(Schema::LAB_LIST, "wirespeed lab list --json"),
+        answer::<Versioned<LabStatus>>(Schema::LAB_STATUS, "wirespeed lab status --json"),
+        answer::<Versioned<Lab>>(Schema::LAB_UP, "wirespeed lab up --json"),
+        document::<Versioned<Evidence>>(Schema::EVIDENCE, "wirespeed doctor --record FILE"),
+        document::<DeviceDocument>(
+            Schema::new(device, version),
+            "wirespeed-device --statistics NAME",
+        ),
+    ]
+}
+
+/// The name without what all have in front.
+fn short(says: &Schema) -> &str {
+    says.name.strip_prefix("wirespeed.").expect("its own name")
+}
 
 /// What a command prints: its answer, or why there is none.
-fn answer<T: JsonSchema>(name: &str, made_by: &str) -> (String, String) {
+fn answer<T: JsonSchema>(says: Schema, made_by: &str) -> Output {
     let mut generator = generator();
     let answer = generator.subschema_for::<T>();
     let error = generator.subschema_for::<ErrorRecord>();
@@ -46,15 +71,15 @@ fn answer<T: JsonSchema>(name: &str, made_by: &str) -> (String, String) {
         ("then", json!(error)),
         ("else", json!(answer)),
     ];
-    schema(name, made_by, generator, root)
+    schema(says, made_by, generator, root)
 }
 
 /// What is an answer in any case.
-fn document<T: JsonSchema>(name: &str, made_by: &str) -> (String, String) {
+fn document<T: JsonSchema>(says: Schema, made_by: &str) -> Output {
     let mut generator = generator();
     let reference = json!(generator.subschema_for::<T>());
     let root = vec![("$ref", reference["$ref"].clone())];
-    schema(name, made_by, generator, root)
+    schema(says, made_by, generator, root)
 }
 
 /// Of what is written, not of what is understood when read.
@@ -64,24 +89,24 @@ fn generator() -> SchemaGenerator {
         .into_generator()
 }
 
-/// File name and text.
 fn schema(
-    name: &str,
+    says: Schema,
     made_by: &str,
     mut generator: SchemaGenerator,
     root: Vec<(&str, Value)>,
-) -> (String, String) {
+) -> Output {
     let mut definitions = generator.take_definitions(true);
     definitions.remove("Schema");
     for (definition, schema) in &mut definitions {
         // A doctor's record may stand in a chain's.
-        let name = match definition.as_str() {
-            "DoctorRecord" => "doctor",
-            _ => name,
+        let own = match definition.as_str() {
+            "DoctorRecord" => &Schema::DOCTOR,
+            _ => &says,
         };
-        pin(schema, name);
+        pin(schema, own);
         each(schema, &mut tidy);
     }
+    let (name, version) = (&says.name, says.version);
     // In the order in which they are read.
     let mut parts = vec![
         (
@@ -90,12 +115,9 @@ fn schema(
         ),
         (
             "$id",
-            json!(format!("urn:wirespeed:schema:{name}:{VERSION}")),
+            json!(format!("urn:wirespeed:schema:{}:{version}", short(&says))),
         ),
-        (
-            "title",
-            json!(format!("wirespeed.{name}, version {VERSION}")),
-        ),
+        ("title", json!(format!("{name}, version {version}"))),
         ("description", json!(format!("What `{made_by}` writes."))),
         (
             "$comment",
@@ -111,14 +133,12 @@ fn schema(
             format!("  \"{keyword}\": {}", value.replace('\n', "\n  "))
         })
         .collect();
-    (
-        format!("{name}.v{VERSION}.json"),
-        format!("{{\n{}\n}}\n", parts.join(",\n")),
-    )
+    let text = format!("{{\n{}\n}}\n", parts.join(",\n"));
+    Output { says, text }
 }
 
 /// A record says its own name and version, not any; and an error has its verdict.
-fn pin(definition: &mut Value, name: &str) {
+fn pin(definition: &mut Value, says: &Schema) {
     let Some(schema) = definition.pointer_mut("/properties/schema") else {
         return;
     };
@@ -126,8 +146,8 @@ fn pin(definition: &mut Value, name: &str) {
         "description": "Name and version of the shape of this object.",
         "type": "object",
         "properties": {
-            "name": { "const": format!("wirespeed.{name}") },
-            "version": { "const": VERSION },
+            "name": { "const": says.name },
+            "version": { "const": says.version },
         },
         "required": ["name", "version"],
     });
