@@ -238,6 +238,34 @@ mod tests {
         format!("{body}errno=0\n\n")
     }
 
+    /// `MeasureError::said` knows these by their words and says them in the reader's language.
+    #[test]
+    fn a_refusal_is_told_in_the_words_that_readers_know() {
+        let (socket, refused) = ("/run/wg0.sock".to_owned(), || {
+            io::Error::from_raw_os_error(13)
+        });
+        let not_asked = UapiError::Exchange {
+            socket: socket.clone(),
+            source: refused(),
+        };
+        assert_eq!(
+            not_asked.to_string(),
+            "could not ask the daemon behind /run/wg0.sock: Permission denied (os error 13) (is it running, and are you root?)"
+        );
+        assert_eq!(
+            UapiError::TimedOut { socket }.to_string(),
+            "the daemon behind /run/wg0.sock gave no whole answer within 1 s"
+        );
+        let by_the_kernel = crate::netlink::NetlinkError::Refused {
+            what: "its WireGuard devices",
+            source: refused(),
+        };
+        assert_eq!(
+            by_the_kernel.to_string(),
+            "the kernel refused to tell its WireGuard devices: Permission denied (os error 13)"
+        );
+    }
+
     #[test]
     fn a_device_with_two_peers() {
         let key = |digit: &str| digit.repeat(64);

@@ -1,5 +1,6 @@
 //! What can go wrong while measuring.
 
+mod reasons;
 mod said;
 
 use std::time::Duration;

@@ -36,7 +36,7 @@ pub enum ReachError {
 
     /// The ssh server's host key is unknown or has changed.
     #[error(
-        "{machine}: ssh does not trust the host key ({detail}); compare the key, then run ssh to that host once by hand to accept it"
+        "{machine}: ssh does not trust the host key ({detail}); compare the key, then run ssh to that host once by hand to accept it (under sudo: sudo ssh)"
     )]
     HostKey {
         /// Where.
@@ -47,7 +47,7 @@ pub enum ReachError {
 
     /// The ssh server did not let us in.
     #[error(
-        "{machine}: ssh was not let in ({detail}); wirespeed never asks for a password: set up a key or an agent so that ssh to that host works by itself"
+        "{machine}: ssh was not let in ({detail}); wirespeed never asks for a password: set up a key or an agent so that ssh to that host works by itself (under sudo it is root's ssh, with root's keys)"
     )]
     Login {
         /// Where.

@@ -3,7 +3,7 @@
 use wirespeed_reach::ReachError;
 use wirespeed_words::say;
 
-use super::{LISTED, MeasureError};
+use super::{LISTED, MeasureError, reasons};
 
 impl MeasureError {
     /// The message in the language of the moment. What another machine says in it stays as that machine said it.
@@ -131,7 +131,7 @@ impl MeasureError {
                 "measure-peers-unknown",
                 machine = name(machine),
                 interface = interface,
-                because = because
+                because = reasons::told(because)
             ),
             Self::NoPeers { machine, interface } => {
                 say!(
