@@ -7,7 +7,7 @@ use wirespeed_settings::shell_word;
 use wirespeed_words::say;
 
 use crate::first_words::first_words;
-use crate::look::{Look, clean, columns};
+use crate::look::{Look, clean, columns, wrap};
 use crate::measured_text;
 use crate::over_time;
 use crate::record::{DoctorRecord, first_command};
@@ -162,12 +162,16 @@ fn title(finding: &Finding, look: &Look) -> String {
         None => say!("report-place", host = host, sure = sure),
     };
     let head = format!("{word}  {}", look.bold(&finding.code));
-    let between = if columns(&head) + 2 + columns(&place) > look.width {
-        "\n  "
-    } else {
-        "  "
-    };
-    format!("{head}{between}{}\n", look.dim(&place))
+    if columns(&head) + 2 + columns(&place) <= look.width {
+        return format!("{head}  {}\n", look.dim(&place));
+    }
+    let mut out = format!("{head}\n");
+    for line in wrap(&place, look.width - 2) {
+        out.push_str("  ");
+        out.push_str(&look.dim(&line));
+        out.push('\n');
+    }
+    out
 }
 
 fn full(

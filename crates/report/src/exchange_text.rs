@@ -7,12 +7,14 @@ use wirespeed_measure::{ExchangeComparison, ExchangeSample, Percentiles, Via};
 use wirespeed_words::say;
 
 use crate::exchange_reasons;
-use crate::look::{Look, table};
+use crate::look::{Look, columns, table};
 use crate::record::{failures, is_failure};
 use crate::units;
 
 /// Reasons for failures that are told, the most frequent first.
 const REASONS: usize = 5;
+/// The column of what nine tenths of the exchanges took.
+const NINE_TENTHS: usize = 3;
 
 /// In one clause: `the tunnel makes 83 % of the road's 4200 new connections per second`.
 pub(crate) fn carried(exchanges: Option<&ExchangeComparison>) -> Option<String> {
@@ -45,8 +47,7 @@ pub(crate) fn exchanges(exchanges: &ExchangeComparison, look: &Look) -> String {
         ),
         None => say!("report-exchanges", at_once = exchanges.at_once),
     };
-    out.push_str(&look.bold(&title));
-    out.push('\n');
+    out.push_str(&look.title(&title));
     let sides = [
         (say!("report-road"), Via::Bare),
         (say!("report-tunnel"), Via::Tunnel),
@@ -86,7 +87,7 @@ pub(crate) fn exchanges(exchanges: &ExchangeComparison, look: &Look) -> String {
             times.extend(time_row(exchanges, *via, &what, name, of));
         }
     }
-    let header = [
+    let mut header = vec![
         String::new(),
         String::new(),
         units::percent(0.5),
@@ -95,7 +96,15 @@ pub(crate) fn exchanges(exchanges: &ExchangeComparison, look: &Look) -> String {
         units::fixed(99.9, 1, "%"),
         say!("report-exchanges-longest"),
     ];
-    out.push_str(&table(look, 2, &header, &times, 2));
+    let mut all = table(look, 2, &header, &times, 2);
+    if !look.has_room_for(&all) {
+        // The one that its neighbours tell most of.
+        for row in times.iter_mut().chain([&mut header]) {
+            row.remove(NINE_TENTHS);
+        }
+        all = table(look, 2, &header, &times, 2);
+    }
+    out.push_str(&all);
     if let Some(ratio) = exchanges.ratio {
         let text = say!(
             "report-exchanges-share",
@@ -106,6 +115,9 @@ pub(crate) fn exchanges(exchanges: &ExchangeComparison, look: &Look) -> String {
         out.push('\n');
         out.push_str(&look.paragraph(2, &text));
     }
+    let labels = [say!("report-label-failed"), say!("report-label-no-end")];
+    let label_columns = labels.iter().map(|label| columns(label)).max();
+    let indent = label_columns.unwrap_or_default() + 4;
     for (name, via) in &sides {
         let mut failed: BTreeMap<&str, u64> = BTreeMap::new();
         for (reason, times) in of_side(exchanges, *via).flat_map(|one| &one.failed) {
@@ -121,12 +133,8 @@ pub(crate) fn exchanges(exchanges: &ExchangeComparison, look: &Look) -> String {
                 reason = exchange_reasons::told(reason),
                 times = times
             );
-            let label = if is_failure(reason) {
-                say!("report-label-failed")
-            } else {
-                say!("report-label-no-end")
-            };
-            out.push_str(&look.labelled(&label, 10, &text));
+            let label = &labels[usize::from(!is_failure(reason))];
+            out.push_str(&look.labelled(label, indent, &text));
         }
     }
     let unknown = exchanges.bare_unknown.iter();

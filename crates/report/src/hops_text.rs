@@ -16,15 +16,18 @@ pub fn hops(record: &HopsRecord, look: &Look) -> String {
     let report = &readers_words::hops(&record.report);
     let mut out = headline(report, look);
     out.push('\n');
-    let narrow = look.width < WIDE;
+    let wide = table(look, 2, &header(), &rows(report, false), 2);
+    let narrow = look.width < WIDE || !look.has_room_for(&wide);
     if narrow {
         for (index, hop) in report.hops.iter().enumerate() {
             let text = format!("{} → {}", hop.from, hop.to);
             out.push_str(&look.entry(&(index + 1).to_string(), 2, &text));
         }
         out.push('\n');
+        out.push_str(&table(look, 2, &header(), &rows(report, true), 2));
+    } else {
+        out.push_str(&wide);
     }
-    out.push_str(&table(look, 2, &header(), &rows(report, narrow), 2));
     for remark in &report.remarks {
         out.push('\n');
         out.push_str(&look.paragraph(2, remark));
@@ -47,8 +50,8 @@ pub fn hops(record: &HopsRecord, look: &Look) -> String {
             .map_or("here", |machine| machine.name.as_str());
         out.push('\n');
         let told = places::told(from);
-        out.push_str(&look.bold(&say!("report-hops-doctor", from = told, to = &to)));
-        out.push_str("\n\n");
+        out.push_str(&look.title(&say!("report-hops-doctor", from = told, to = &to)));
+        out.push('\n');
         // A remedy is tried from that hop's own machine.
         let on = match from {
             "here" => String::new(),
@@ -60,7 +63,7 @@ pub fn hops(record: &HopsRecord, look: &Look) -> String {
     out
 }
 
-/// From so many columns on there is room for names and intervals in the table.
+/// From so many columns on there may be room for names and intervals in the table.
 const WIDE: usize = 100;
 
 fn header() -> [String; 6] {

@@ -72,6 +72,21 @@ impl Look {
         }
     }
 
+    /// A title in bold, over as many lines as it needs.
+    pub(crate) fn title(&self, text: &str) -> String {
+        let mut out = String::new();
+        for line in wrap(&clean(text), self.width) {
+            out.push_str(&self.bold(&line));
+            out.push('\n');
+        }
+        out
+    }
+
+    /// Is there room for every line?
+    pub(crate) fn has_room_for(&self, text: &str) -> bool {
+        text.lines().all(|line| columns(line) <= self.width)
+    }
+
     /// A paragraph: wrapped to the width, every line indented.
     pub(crate) fn paragraph(&self, indent: usize, text: &str) -> String {
         self.hanging(&" ".repeat(indent), indent, text)
@@ -182,25 +197,57 @@ pub(crate) fn columns(text: &str) -> usize {
     count
 }
 
-/// Breaks at spaces; a word longer than the room stands alone and sticks out (a command must stay whole).
+/// Breaks at spaces; a word longer than the room stands alone and sticks out (a command must stay whole). A comment behind a
+/// command stays one: every line of it begins as such.
 pub(crate) fn wrap(text: &str, room: usize) -> Vec<String> {
     let mut lines = Vec::new();
     for paragraph in text.lines() {
-        let mut line = String::new();
-        for word in words(paragraph) {
-            if !line.is_empty() && columns(&line) + 1 + columns(&word) > room {
-                lines.push(std::mem::take(&mut line));
+        let (command, comment) = match paragraph.split_once(" # ") {
+            Some((command, comment)) => (command, Some(comment)),
+            None => (paragraph, None),
+        };
+        lines.extend(filled(command, room));
+        let Some(comment) = comment else {
+            continue;
+        };
+        let one = filled(comment, usize::MAX).concat();
+        match lines.last_mut() {
+            Some(last) if columns(last) + columns(&one) + 3 <= room => {
+                last.push_str(" # ");
+                last.push_str(&one);
             }
-            if !line.is_empty() {
-                line.push(' ');
+            _ => {
+                let more = filled(comment, room.saturating_sub(2));
+                lines.extend(more.into_iter().map(|line| {
+                    if line.starts_with('#') {
+                        line
+                    } else {
+                        format!("# {line}")
+                    }
+                }));
             }
-            line.push_str(&word);
         }
-        lines.push(line);
     }
     if lines.is_empty() {
         lines.push(String::new());
     }
+    lines
+}
+
+/// As many words to a line as there is room for.
+fn filled(text: &str, room: usize) -> Vec<String> {
+    let mut lines = Vec::new();
+    let mut line = String::new();
+    for word in words(text) {
+        if !line.is_empty() && columns(&line) + 1 + columns(&word) > room {
+            lines.push(std::mem::take(&mut line));
+        }
+        if !line.is_empty() {
+            line.push(' ');
+        }
+        line.push_str(&word);
+    }
+    lines.push(line);
     lines
 }
 
@@ -241,6 +288,12 @@ mod tests {
         assert_eq!(
             wrap("took 12.5 ms, twice", 9),
             ["took", "12.5 ms,", "twice"]
+        );
+        assert_eq!(wrap("do it # on here", 12), ["do it", "# on here"]);
+        assert_eq!(wrap("do it  # on here", 16), ["do it # on here"]);
+        assert_eq!(
+            wrap("do it # on here # now", 9),
+            ["do it", "# on here", "# now"]
         );
     }
 

@@ -6,7 +6,7 @@ use wirespeed_words::say;
 
 use crate::look::{Look, clean, table};
 use crate::measured_text::{PROBES, or_unknown};
-use crate::record::{DoctorRecord, Measurements};
+use crate::record::{DoctorRecord, MachineRecord, Measurements};
 use crate::{places, units};
 
 /// In one clause: `watched for 60 s without a load; 12.3 Mbit/s in and 400 kbit/s out`.
@@ -25,9 +25,10 @@ pub(crate) fn watched(record: &DoctorRecord) -> Option<String> {
     })
 }
 
-/// A row per machine: what flowed, over how many connections, and how busy it was.
+/// A row per machine: what flowed, over how many connections, and how busy it was. Where their names leave no room for
+/// that, a column per machine.
 pub(crate) fn watch_table(record: &DoctorRecord, passive: &PassiveWatch, look: &Look) -> String {
-    let header = [
+    let header = vec![
         String::new(),
         say!("report-in"),
         say!("report-out"),
@@ -40,31 +41,17 @@ pub(crate) fn watch_table(record: &DoctorRecord, passive: &PassiveWatch, look: &
         .machines
         .iter()
         .zip(ends)
-        .filter_map(|(machine, watched)| {
-            let watched = watched?;
-            let rates = machine
-                .interface
-                .as_ref()
-                .and_then(|interface| rates(watched, interface));
-            Some(vec![
-                clean(&places::told(&machine.name)),
-                rates.map_or_else(unknown, |rates| units::rate(rates.0)),
-                rates.map_or_else(unknown, |rates| units::rate(rates.1)),
-                watched
-                    .open
-                    .map_or_else(unknown, |open| units::count(open as f64)),
-                sent_again(watched),
-                watched
-                    .counters
-                    .cores
-                    .iter()
-                    .map(CoreTime::busy_share)
-                    .max_by(f64::total_cmp)
-                    .map_or_else(unknown, units::percent),
-            ])
-        })
+        .filter_map(|(machine, watched)| Some(watch_row(machine, watched?)))
         .collect();
-    let mut out = format!("\n{}", table(look, 2, &header, &rows, 1));
+    let mut all = table(look, 2, &header, &rows, 1);
+    if !look.has_room_for(&all) {
+        let cells: Vec<&Vec<String>> = [&header].into_iter().chain(&rows).collect();
+        let column = |index: usize| cells.iter().map(|row| row[index].clone()).collect();
+        let mut turned: Vec<Vec<String>> = (0..header.len()).map(column).collect();
+        let names = turned.remove(0);
+        all = table(look, 2, &names, &turned, 1);
+    }
+    let mut out = format!("\n{all}");
     if let Some(peer) = record
         .peer
         .as_ref()
@@ -75,8 +62,32 @@ pub(crate) fn watch_table(record: &DoctorRecord, passive: &PassiveWatch, look: &
     out
 }
 
+/// A machine's name, and five figures: in, out, connections, sent again, busiest core.
+pub(crate) fn watch_row(machine: &MachineRecord, watched: &Watched) -> Vec<String> {
+    let rates = machine
+        .interface
+        .as_ref()
+        .and_then(|interface| rates(watched, interface));
+    vec![
+        clean(&places::told(&machine.name)),
+        rates.map_or_else(unknown, |rates| units::rate(rates.0)),
+        rates.map_or_else(unknown, |rates| units::rate(rates.1)),
+        watched
+            .open
+            .map_or_else(unknown, |open| units::count(open as f64)),
+        sent_again(watched),
+        watched
+            .counters
+            .cores
+            .iter()
+            .map(CoreTime::busy_share)
+            .max_by(f64::total_cmp)
+            .map_or_else(unknown, units::percent),
+    ]
+}
+
 /// When the peer was last heard, as this end knows it.
-fn heard(peer: &PeerWatched) -> String {
+pub(crate) fn heard(peer: &PeerWatched) -> String {
     let silent = peer.unanswered > 0 && peer.unanswered_for > 0.0;
     let sent = units::bytes(peer.unanswered as f64);
     let time = units::time(peer.unanswered_for);
@@ -116,6 +127,9 @@ fn unknown() -> String {
     "?".to_owned()
 }
 
+/// The column of how much a rate varied.
+const VARIATION: usize = 2;
+
 /// The rates that were tried, lowest cap first.
 pub(crate) fn sweep(sweep: &RateSweep, look: &Look) -> String {
     let mut steps: Vec<_> = sweep.steps.iter().collect();
@@ -123,7 +137,7 @@ pub(crate) fn sweep(sweep: &RateSweep, look: &Look) -> String {
         let key = |cap: Option<f64>| cap.unwrap_or(f64::INFINITY);
         key(one.cap).total_cmp(&key(other.cap))
     });
-    let rows: Vec<Vec<String>> = steps
+    let mut rows: Vec<Vec<String>> = steps
         .into_iter()
         .map(|step| {
             vec![
@@ -138,7 +152,7 @@ pub(crate) fn sweep(sweep: &RateSweep, look: &Look) -> String {
             ]
         })
         .collect();
-    let header = [
+    let mut header = vec![
         say!("report-sweep-cap"),
         say!("report-sweep-goodput"),
         say!("report-sweep-variation"),
@@ -146,6 +160,14 @@ pub(crate) fn sweep(sweep: &RateSweep, look: &Look) -> String {
         say!("report-sweep-rtt"),
         say!("report-sweep-stable"),
     ];
+    let mut all = table(look, 2, &header, &rows, 0);
+    if !look.has_room_for(&all) {
+        // What it shows is told by the last column, too.
+        for row in rows.iter_mut().chain([&mut header]) {
+            row.remove(VARIATION);
+        }
+        all = table(look, 2, &header, &rows, 0);
+    }
     let found = match sweep.stable_cap {
         Some(cap) => say!(
             "report-sweep-found",
@@ -157,7 +179,7 @@ pub(crate) fn sweep(sweep: &RateSweep, look: &Look) -> String {
     let mut out = String::from("\n");
     out.push_str(&look.bold(&say!("report-sweep", direction = sweep.direction.word())));
     out.push('\n');
-    out.push_str(&table(look, 2, &header, &rows, 0));
+    out.push_str(&all);
     out.push_str(&look.paragraph(2, &found));
     out
 }

@@ -1,4 +1,7 @@
-//! How recorded results look at 80 and at 120 columns.
+//! How recorded results look at 80 and at 120 columns, and that they fit at any.
+
+#[path = "looks/tables.rs"]
+mod tables;
 
 use std::path::Path;
 
@@ -90,9 +93,6 @@ fn a_diagnosis() {
                 &Look::new(width, false, false),
             );
             assert!(text.lines().count() <= 40, "one screen of answer: {text}");
-            if width == 120 {
-                assert_fits(&text, width);
-            }
             insta::assert_snapshot!(format!("{name}-{width}"), text);
         }
         let details = wirespeed_report::doctor(&record, "", &Look::new(100, false, true));
@@ -163,15 +163,38 @@ fn a_diagnosis_in_french() {
             for width in [80, 120] {
                 let text = wirespeed_report::doctor(&record, far, &Look::new(width, false, false));
                 assert!(text.lines().count() <= 48, "one screen of answer: {text}");
-                if width == 120 {
-                    assert_fits(&text, width);
-                }
                 insta::assert_snapshot!(format!("fr-doctor-{name}-{width}"), text);
             }
             let details = wirespeed_report::doctor(&record, far, &Look::new(100, false, true));
             insta::assert_snapshot!(format!("fr-doctor-{name}-details"), details);
         });
     }
+}
+
+/// Whatever the doctor says, at whatever width, in whatever detail.
+#[test]
+fn every_diagnosis_fits() {
+    let cases = Path::new(env!("CARGO_MANIFEST_DIR")).join("../doctor/tests/cases");
+    let mut seen = 0;
+    for entry in std::fs::read_dir(cases).expect("the cases") {
+        let path = entry.expect("a case").path();
+        if path.extension().is_none_or(|extension| extension != "json") {
+            continue;
+        }
+        seen += 1;
+        let evidence: Evidence = recorded(path.to_str().expect("a name"));
+        for language in Language::ALL {
+            within(language, || {
+                let record = DoctorRecord::new(&evidence, &judge(&evidence));
+                for width in [60, 70, 80, 100, 120] {
+                    let look = Look::new(width, false, false);
+                    let text = wirespeed_report::doctor(&record, " --far netns:b", &look);
+                    assert_fits(&text, width);
+                }
+            });
+        }
+    }
+    assert!(seen > 20, "{seen} cases");
 }
 
 #[test]

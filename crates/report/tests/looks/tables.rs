@@ -1,0 +1,233 @@
+//! How chains, watches, short exchanges and sweeps look: their tables are the widest there are.
+
+use std::collections::BTreeMap;
+
+use wirespeed_doctor::{Evidence, Verdict, judge, judge_hops};
+use wirespeed_facts::{CoreTime, CountersDelta, Known, LinkCounters};
+use wirespeed_measure::{
+    CUT_OFF, Direction, Estimate, ExchangeComparison, ExchangeSample, PassiveWatch, PeerWatched,
+    Percentiles, RateSweep, SweepStep, Via, Watched,
+};
+use wirespeed_report::{DoctorRecord, HopsRecord, Look, TestRecord};
+use wirespeed_words::{Language, within};
+
+use super::{assert_fits, recorded};
+
+/// Holds what `shown` gives at every width and in both languages, and keeps how it looks at two of them.
+fn looks(name: &str, shown: impl Fn(&Look) -> String) {
+    for (language, mark) in [(Language::English, ""), (Language::French, "fr-")] {
+        within(language, || {
+            for width in [60, 70, 80, 100, 120] {
+                let text = shown(&Look::new(width, false, false));
+                assert_fits(&text, width);
+                if [80, 120].contains(&width) {
+                    insta::assert_snapshot!(format!("{mark}{name}-{width}"), text);
+                }
+            }
+        });
+    }
+}
+
+/// Two tunnels in a row, of which the second loses half of its road.
+fn chain(hub: &str, nas: &str) -> HopsRecord {
+    let text = include_str!("../recorded/chain-second-hop-slow.json");
+    let text = text
+        .replace("ssh://root@hub", hub)
+        .replace("ssh://root@nas", nas);
+    let report = judge_hops(serde_json::from_str(&text).expect("a chain"));
+    let mut doctor: DoctorRecord = recorded("doctor-black-hole.json");
+    for (machine, name) in doctor.machines.iter_mut().zip([hub, nas]) {
+        name.clone_into(&mut machine.name);
+    }
+    HopsRecord::new(report, Some(doctor))
+}
+
+#[test]
+fn a_chain_of_hops() {
+    looks("hops", |look| {
+        wirespeed_report::hops(&chain("ssh://root@hub", "ssh://root@nas"), look)
+    });
+}
+
+#[test]
+fn a_chain_of_machines_with_long_names_fits_as_well() {
+    let names = ("ssh://root@hub.example.org", "ssh://root@nas.example.org");
+    for language in Language::ALL {
+        within(language, || {
+            for width in [60, 80, 100, 120] {
+                let look = Look::new(width, false, false);
+                let text = wirespeed_report::hops(&chain(names.0, names.1), &look);
+                assert_fits(&text, width);
+            }
+        });
+    }
+}
+
+fn watched(interface: &str, received: u64, sent: u64) -> Watched {
+    let link = LinkCounters {
+        rx_bytes: received,
+        tx_bytes: sent,
+        ..LinkCounters::default()
+    };
+    Watched {
+        seconds: 60.0,
+        counters: CountersDelta {
+            seconds: 60.0,
+            links: [(interface.to_owned(), link)].into(),
+            cores: vec![
+                CoreTime {
+                    softirq: 12.0,
+                    idle: 48.0,
+                    ..CoreTime::default()
+                };
+                2
+            ],
+            ..CountersDelta::default()
+        },
+        slices: Vec::new(),
+        connections: Known::Value(Vec::new()),
+        open: Some(12),
+        peers: BTreeMap::new(),
+    }
+}
+
+/// A minute of somebody's own transfers, after which the peer went silent.
+fn a_watch(far_name: &str) -> DoctorRecord {
+    let mut record: DoctorRecord = recorded("doctor-healthy.json");
+    let interface = |index: usize| record.machines[index].interface.clone().expect("a tunnel");
+    let mut here = watched(&interface(0), 90_000_000, 3_000_000);
+    let mut far = watched(&interface(1), 3_000_000, 90_000_000);
+    let peer = PeerWatched {
+        handshake_age: Some(200.0),
+        unanswered: 1480,
+        unanswered_for: 12.0,
+    };
+    here.peers
+        .insert(record.peer.clone().expect("a peer"), peer);
+    far.connections = Known::because("the kernel tells no connections");
+    far_name.clone_into(&mut record.machines[1].name);
+    record.verdict = Verdict::Unmeasured;
+    record.measurements.comparisons.clear();
+    record.measurements.passive = Some(PassiveWatch {
+        here,
+        far: Some(far),
+    });
+    record
+}
+
+#[test]
+fn a_watch_without_a_load() {
+    looks("watch", |look| {
+        wirespeed_report::doctor(&a_watch("ssh://root@nas"), " --far ssh://root@nas", look)
+    });
+    for language in Language::ALL {
+        within(language, || {
+            for width in [60, 80, 120] {
+                let record = a_watch("ssh://root@nas.example.org");
+                let text = wirespeed_report::doctor(&record, "", &Look::new(width, false, false));
+                assert_fits(&text, width);
+            }
+        });
+    }
+}
+
+fn exchange(via: Via, slower: f64, failed: &[(&str, u64)]) -> ExchangeSample {
+    let times = |milliseconds: f64| Percentiles {
+        p50: 0.001 * milliseconds * slower,
+        p90: 0.002 * milliseconds * slower,
+        p99: 0.011 * milliseconds * slower,
+        p999: 0.031 * milliseconds * slower,
+        max: 0.102 * milliseconds * slower,
+    };
+    ExchangeSample {
+        via,
+        at_once: 1000,
+        wanted: 40_000,
+        completed: 40_000 - failed.iter().map(|(_, times)| times).sum::<u64>(),
+        failed: failed
+            .iter()
+            .map(|(reason, times)| ((*reason).to_owned(), *times))
+            .collect(),
+        request: 256,
+        response: 16_384,
+        seconds: 10.0,
+        per_second: 4000.0 / slower,
+        connect: Some(times(10.2)),
+        first_byte: Some(times(20.5)),
+        total: Some(times(31.4)),
+        here: CountersDelta::default(),
+        far: None,
+    }
+}
+
+/// A thousand connections at once, of which the tunnel loses some.
+fn an_exchange() -> TestRecord {
+    let mut record: TestRecord = recorded("test-healthy.json");
+    record.comparisons.clear();
+    let failed = [
+        ("connect: timed out", 420),
+        ("answer: connection reset by peer", 7),
+        (CUT_OFF, 31),
+    ];
+    record.exchanges = Some(ExchangeComparison {
+        at_once: 1000,
+        ratio: Some(Estimate {
+            value: 0.71,
+            low: 0.684,
+            high: 0.733,
+        }),
+        bare_unknown: None,
+        samples: (0..5)
+            .flat_map(|_| {
+                [
+                    exchange(Via::Bare, 1.0, &[]),
+                    exchange(Via::Tunnel, 1.4, &failed),
+                ]
+            })
+            .collect(),
+        remarks: Vec::new(),
+    });
+    record.verdict = Verdict::Findings;
+    record
+}
+
+#[test]
+fn short_exchanges() {
+    looks("exchanges", |look| {
+        wirespeed_report::test(&an_exchange(), look)
+    });
+}
+
+/// A collapse above some rate, and the search for the highest one that stays stable.
+fn a_sweep() -> DoctorRecord {
+    let evidence: Evidence = recorded("../../../doctor/tests/cases/bufferbloat.json");
+    let mut record = DoctorRecord::new(&evidence, &judge(&evidence));
+    let step = |cap: Option<f64>, goodput: f64, stable: bool| SweepStep {
+        cap,
+        goodput,
+        variation: if stable { 0.03 } else { 0.42 },
+        retransmits: Some(if stable { 3.0 } else { 1240.0 }),
+        loaded_rtt: Some(if stable { 0.021 } else { 0.4 }),
+        stable,
+    };
+    record.measurements.sweeps = vec![RateSweep {
+        direction: Direction::Upload,
+        capped_by: "TCP pacing".to_owned(),
+        steps: vec![
+            step(None, 141e6, false),
+            step(Some(200e6), 138e6, false),
+            step(Some(100e6), 99e6, true),
+            step(Some(150e6), 148e6, true),
+            step(Some(175e6), 160e6, false),
+        ],
+        stable_cap: Some(150e6),
+    }];
+    record
+}
+
+#[test]
+fn the_rates_of_a_sweep() {
+    looks("sweep", |look| {
+        wirespeed_report::doctor(&a_sweep(), " --far ssh://root@nas", look)
+    });
+}
