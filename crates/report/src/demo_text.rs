@@ -83,13 +83,8 @@ pub fn demo_table(story: &DemoStory, look: &Look) -> String {
         say!("report-demo-there"),
     ];
     out.push_str(&table(look, 2, &header, &rows, 1));
-    if let (Some(possible), Some(reached)) = (story.possible, story.reached) {
+    if let Some(text) = reached(story) {
         out.push('\n');
-        let text = say!(
-            "report-demo-reached",
-            possible = units::rate(possible),
-            reached = units::percent(reached)
-        );
         out.push_str(&look.paragraph(0, &text));
     }
     out.push('\n');
@@ -112,6 +107,31 @@ pub fn demo_table(story: &DemoStory, look: &Look) -> String {
     out
 }
 
+fn reached(story: &DemoStory) -> Option<String> {
+    let (possible, reached) = (story.possible?, story.reached?);
+    Some(say!(
+        "report-demo-reached",
+        possible = units::rate(possible),
+        reached = units::percent(reached)
+    ))
+}
+
+/// What is not as the demonstration was to show it, a sentence each; `enough` is the share of the road that a mended tunnel
+/// has to carry, and `left` names what is still there.
+pub fn demo_lacks(story: &DemoStory, enough: f64, left: &[String]) -> Vec<String> {
+    let mut lacks = Vec::new();
+    if story.reached.is_none_or(|share| share < enough) {
+        lacks.push(reached(story).unwrap_or_else(|| say!("report-demo-reached-unknown")));
+    }
+    if !story.put_back {
+        lacks.push(say!("report-demo-not-put-back"));
+    }
+    if !left.is_empty() {
+        lacks.push(say!("report-demo-left", left = left.join(", ")));
+    }
+    lacks
+}
+
 /// How it ended: `left` names what is still there of the practice road.
 pub fn demo_end(left: &[String], seconds: f64, look: &Look) -> String {
     let text = if left.is_empty() {
@@ -120,4 +140,37 @@ pub fn demo_end(left: &[String], seconds: f64, look: &Look) -> String {
         say!("report-demo-left", left = left.join(", "))
     };
     look.paragraph(0, &text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::TuneRecord;
+
+    #[test]
+    fn what_it_lacks_is_told_a_sentence_each() {
+        let tuned = include_str!("../tests/recorded/tune-black-hole.json");
+        let tuned: TuneRecord = serde_json::from_str(tuned).unwrap();
+        let mut story = DemoStory {
+            outcome: tuned.outcome,
+            possible: Some(100e6),
+            reached: Some(0.95),
+            knobs: Vec::new(),
+            put_back: true,
+        };
+        assert!(demo_lacks(&story, 0.9, &[]).is_empty());
+        story.reached = Some(0.85);
+        let slow = "The road can carry 100 Mbit/s of payload through this tunnel each way; reached: 85 % of it in the worse direction.";
+        assert_eq!(demo_lacks(&story, 0.9, &[]), [slow]);
+        (story.reached, story.put_back) = (None, false);
+        let left = ["namespace ws-a-gw1".to_owned()];
+        assert_eq!(
+            demo_lacks(&story, 0.9, &left),
+            [
+                "How much of its road the mended tunnel carries is not known.",
+                "NOT everything is as it was before.",
+                "Still there of the practice road: namespace ws-a-gw1.",
+            ]
+        );
+    }
 }

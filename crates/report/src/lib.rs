@@ -29,7 +29,7 @@ pub mod units;
 mod versioned;
 mod watched_text;
 
-pub use demo_text::{DemoStory, demo_begin, demo_end, demo_table};
+pub use demo_text::{DemoStory, demo_begin, demo_end, demo_lacks, demo_table};
 pub use doctor_text::doctor;
 pub use hops_text::hops;
 pub use look::{Look, clean, sheet};

@@ -76,8 +76,13 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
         begun.elapsed().as_secs_f64(),
         &terminal::look(false),
     ))?;
-    let proved = story.put_back && story.reached.is_some_and(|share| share >= ENOUGH);
-    Ok(if proved && left.is_empty() {
+    let lacks = wirespeed_report::demo_lacks(&story, ENOUGH, &left);
+    if terminal::is_quiet() {
+        for lack in &lacks {
+            terminal::complain(lack);
+        }
+    }
+    Ok(if lacks.is_empty() {
         Exit::Done
     } else {
         Exit::Refused

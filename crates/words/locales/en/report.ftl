@@ -349,6 +349,7 @@ report-demo-stages = Stage by stage, beside a published case of the same kind
 report-demo-published = published
 report-demo-there = there
 report-demo-reached = The road can carry { $possible } of payload through this tunnel each way; reached: { $reached } of it in the worse direction.
+report-demo-reached-unknown = How much of its road the mended tunnel carries is not known.
 report-demo-knobs = Every knob, as the machines say themselves
 report-demo-knob = knob
 report-demo-tuned = tuned

@@ -355,6 +355,7 @@ report-demo-stages = Étape par étape, à côté d’un cas publié du même ge
 report-demo-published = publié
 report-demo-there = là-bas
 report-demo-reached = Le chemin peut transporter { $possible } de charge utile par ce tunnel dans chaque sens ; atteint : { $reached } dans le moins bon sens.
+report-demo-reached-unknown = On ignore quelle part de son chemin transporte le tunnel réparé.
 report-demo-knobs = Chaque réglage, tel que les machines le disent elles-mêmes
 report-demo-knob = réglage
 report-demo-tuned = réglé
