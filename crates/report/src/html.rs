@@ -14,6 +14,8 @@ mod machines;
 mod measured;
 mod page;
 mod palette;
+mod round_trips;
+mod rows;
 mod series;
 mod svg;
 mod table;
@@ -33,7 +35,7 @@ use crate::measured_text::title;
 use crate::places;
 use crate::record::MachineRecord;
 
-use machines::Group;
+use machines::{During, Group};
 use page::Section;
 use svg::Figure;
 use timeline::Loads;
@@ -75,11 +77,7 @@ fn about(interface: &str, machines: &[MachineRecord]) -> String {
 fn load_figures(comparisons: &[Comparison]) -> Vec<Figure> {
     let mut loads: Vec<Loads<'_>> = comparisons.iter().map(Loads::of).collect();
     if loads.is_empty() {
-        loads.push(Loads {
-            title: say!("html-no-loads"),
-            sides: [say!("html-road"), say!("html-tunnel")],
-            taken: Vec::new(),
-        });
+        loads.push(Loads::none());
     }
     loads
         .iter()
@@ -106,11 +104,11 @@ fn machine_figures(
                     groups.push(machines::group(name, comparison.of(via), machine.end));
                 }
             }
-            machines::heat(&places::told(&machine.name), &groups)
+            machines::heat(&places::told(&machine.name), &groups, During::Loads)
         })
         .collect();
     if all.is_empty() {
-        figures.push(machines::heat(&say!("html-here"), &[]));
+        figures.push(machines::heat(&places::told("here"), &[], During::Loads));
     }
     let through_tunnel = || {
         comparisons
@@ -121,7 +119,7 @@ fn machine_figures(
     let ends = ends_of(all, |end| {
         machines::group(String::new(), through_tunnel(), end).deltas
     });
-    figures.push(machines::drops(&ends));
+    figures.push(machines::drops(&ends, During::Loads));
     figures
 }
 

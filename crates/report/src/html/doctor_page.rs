@@ -5,12 +5,13 @@ use wirespeed_doctor::Verdict;
 use wirespeed_words::say;
 
 use super::finding::{self, Commands};
+use super::machines::During;
 use super::page::{Section, Top, page};
 use super::svg::{Figure, grid};
 use super::verdict::{self, Answer, Tone, sentence};
 use super::{
     about, ends_of, forest, load_figures, machine_figures, machines, machines_section, measured,
-    missing, section, timeline,
+    missing, round_trips, section, timeline,
 };
 use crate::measured_text::carried;
 use crate::record::{DoctorRecord, HEALTHY_RATIO};
@@ -31,6 +32,11 @@ pub(super) fn doctor_top(record: &DoctorRecord) -> Top {
         kind: say!("html-kind-doctor"),
         about: about(&record.interface, &record.machines),
         when: record.machines.first().map(|one| one.facts.taken_at),
+        how: if record.measurements.passive.is_some() {
+            say!("html-footer-watched")
+        } else {
+            say!("html-footer-how")
+        },
     }
 }
 
@@ -68,9 +74,12 @@ pub(super) fn doctor_sections(record: &DoctorRecord, commands: Commands<'_>) -> 
         "measurements",
         say!("html-measurements"),
         html! {
-            (measured::comparisons(comparisons))
-            @if measured.passive.is_none() {
-                details { summary { (say!("html-probes")) } (measured::probes(measured)) }
+            @match &measured.passive {
+                Some(passive) => (measured::watched(record, passive)),
+                None => {
+                    (measured::comparisons(comparisons))
+                    details { summary { (say!("html-probes")) } (measured::probes(measured)) }
+                },
             }
         },
     ));
@@ -84,6 +93,7 @@ fn doctor_answer(record: &DoctorRecord) -> Answer {
     let said = carried(comparisons).or_else(|| watched_text::watched(record));
     let said = said.as_deref().map(sentence);
     let watched = record.measurements.passive.is_some();
+    let idle = record.measurements.idle_rtt_tunnel.value().is_some();
     let (word, tone, more) = match record.verdict {
         Verdict::Healthy => (
             say!("html-healthy"),
@@ -102,7 +112,7 @@ fn doctor_answer(record: &DoctorRecord) -> Answer {
         Verdict::Unmeasured => (
             say!("html-unmeasured"),
             Tone::Neutral,
-            Some(if said.is_some() {
+            Some(if said.is_some() || idle {
                 say!("html-too-little")
             } else {
                 say!("html-nothing-measured")
@@ -124,17 +134,18 @@ fn doctor_figures(record: &DoctorRecord) -> Vec<Figure> {
         figures.push(timeline::watched(passive, &record.machines));
         for machine in &record.machines {
             let groups = [machines::watched(passive, machine.end)];
-            figures.push(machines::heat(&places::told(&machine.name), &groups));
+            let host = places::told(&machine.name);
+            figures.push(machines::heat(&host, &groups, During::Watch));
         }
         let ends = ends_of(&record.machines, |end| {
             machines::watched(passive, end).deltas
         });
-        figures.push(machines::drops(&ends));
+        figures.push(machines::drops(&ends, During::Watch));
         return figures;
     }
     figures.push(forest::shares(comparisons, HEALTHY_RATIO));
     figures.extend(load_figures(comparisons));
-    figures.push(forest::round_trips(
+    figures.push(round_trips::idle_and_loaded(
         [
             Some(&measured.idle_rtt_bare),
             Some(&measured.idle_rtt_tunnel),

@@ -1,106 +1,14 @@
-//! Values with their intervals, row by row: shares of the road, gains of remedies, round trips, a sweep of rates.
+//! Values with their intervals, row by row: shares of the road, gains of remedies, a sweep of rates.
 
-use maud::{Markup, html};
+use maud::html;
 use wirespeed_doctor::{CongestionTrial, Goal};
-use wirespeed_facts::Known;
-use wirespeed_measure::{Comparison, Estimate, RateSweep, RttSummary, Sample, SweepStep, Via};
+use wirespeed_measure::{Comparison, Estimate, RateSweep, SweepStep};
 use wirespeed_tune::Experiment;
 use wirespeed_words::{say, units};
 
-use super::svg::{
-    Drawn, Entry, Figure, LEFT, Marks, Quantity, RIGHT, Scale, WIDTH, fit, level, px, upright,
-};
+use super::rows::{Row, rows, words_of};
+use super::svg::{Drawn, Entry, Figure, LEFT, Marks, Quantity, RIGHT, Scale, level, px, upright};
 use crate::measured_text;
-
-/// One row: a point between two ends.
-struct Row {
-    name: String,
-    /// Class of the mark.
-    class: &'static str,
-    low: f64,
-    value: f64,
-    high: f64,
-    /// What stands at the right of its name.
-    text: String,
-    /// What stands below, where there is too much to say.
-    detail: Option<String>,
-}
-
-impl Row {
-    fn words(&self) -> String {
-        match &self.detail {
-            Some(detail) => format!("{} ({detail})", self.text),
-            None => self.text.clone(),
-        }
-    }
-}
-
-const ROW: f64 = 34.0;
-/// With a line of details.
-const TALL: f64 = 50.0;
-const TOP: f64 = 8.0;
-const SIDE: f64 = 8.0;
-
-/// Rows below each other on one level axis; `line` is a place on it with its name.
-fn rows(
-    rows: &[Row],
-    quantity: Quantity,
-    ends: (f64, f64),
-    line: Option<&(f64, String)>,
-) -> (f64, Markup) {
-    let finite = |value: f64| if value.is_finite() { value } else { 0.0 };
-    let low = rows
-        .iter()
-        .map(|row| finite(row.low))
-        .fold(ends.0, f64::min);
-    let high = rows
-        .iter()
-        .map(|row| finite(row.high))
-        .fold(ends.1, f64::max);
-    let marks = Marks::new(quantity, low, high, 6);
-    let along = Scale {
-        from: marks.first(),
-        to: marks.last(),
-        low: SIDE + 4.0,
-        high: WIDTH - SIDE,
-    };
-    let head = if line.is_some() { 14.0 } else { 0.0 };
-    let tall = rows.iter().any(|row| row.detail.is_some());
-    let step = if tall { TALL } else { ROW };
-    let bottom = TOP + head + rows.len() as f64 * step + 2.0;
-    let body = html! {
-        (level(&marks, along, TOP + head, bottom))
-        @if let Some((value, name)) = line {
-            @let x = along.at(*value);
-            line.limit x1=(px(x)) x2=(px(x)) y1=(px(TOP + head - 4.0)) y2=(px(bottom)) {}
-            @let anchor = if x > WIDTH / 2.0 { "end" } else { "start" };
-            text.mark x=(px(if x > WIDTH / 2.0 { x + 4.0 } else { x - 4.0 })) y="12" text-anchor=(anchor) { (name) }
-        }
-        @for (index, row) in rows.iter().enumerate() {
-            @let y = TOP + head + index as f64 * step + 25.0;
-            @let room = WIDTH - 2.0 * SIDE - row.text.chars().count() as f64 * 6.4 - 12.0;
-            text.row x=(px(SIDE + 4.0)) y=(px(y - 9.0)) { (fit(&row.name, room)) }
-            @if let Some(detail) = &row.detail {
-                text.mark x=(px(WIDTH - SIDE)) y=(px(y + 17.0)) text-anchor="end" { (detail) }
-            }
-            text.value x=(px(WIDTH - SIDE)) y=(px(y - 9.0)) text-anchor="end" { (row.text) }
-            @let (from, to) = (along.at(row.low), along.at(row.high));
-            line class={ "span " (row.class) } x1=(px(from)) x2=(px(to)) y1=(px(y)) y2=(px(y)) {}
-            line class={ "end " (row.class) } x1=(px(from)) x2=(px(from)) y1=(px(y - 4.0)) y2=(px(y + 4.0)) {}
-            line class={ "end " (row.class) } x1=(px(to)) x2=(px(to)) y1=(px(y - 4.0)) y2=(px(y + 4.0)) {}
-            circle class={ "dot " (row.class) } cx=(px(along.at(row.value))) cy=(px(y)) r="4.5" {}
-        }
-    };
-    (bottom + 22.0, body)
-}
-
-fn words_of(rows: &[Row]) -> String {
-    let words: Vec<String> = rows
-        .iter()
-        .map(|row| say!("html-row-words", name = &row.name, text = row.words()))
-        .collect();
-    words.join(" ")
-}
 
 /// What the tunnel carries of its road.
 pub(super) fn shares(comparisons: &[Comparison], healthy: f64) -> Figure {
@@ -160,103 +68,6 @@ fn with_interval(value: f64, low: f64, high: f64) -> String {
         low = units::percent(low),
         high = units::percent(high)
     )
-}
-
-/// Round trips without load and under it, outside the tunnel and through it.
-pub(super) fn round_trips(
-    idle: [Option<&Known<RttSummary>>; 2],
-    comparisons: &[Comparison],
-    soaks: &[Sample],
-) -> Figure {
-    let mut found = Vec::new();
-    let names = [say!("html-rtt-idle-road"), say!("html-rtt-idle-tunnel")];
-    for ((rtt, name), class) in idle.into_iter().zip(names).zip(["s0", "s1"]) {
-        found.extend(
-            rtt.and_then(Known::value)
-                .and_then(|rtt| row_of(&[rtt], name, class)),
-        );
-    }
-    for comparison in comparisons {
-        for (via, class) in [(Via::Bare, "s0"), (Via::Tunnel, "s1")] {
-            let title = measured_text::title(comparison);
-            let name = match via {
-                Via::Bare => say!("html-rtt-loaded-road", what = title),
-                Via::Tunnel => say!("html-rtt-loaded-tunnel", what = title),
-            };
-            let all: Vec<&RttSummary> = comparison
-                .of(via)
-                .filter_map(|sample| sample.loaded_rtt.as_ref())
-                .collect();
-            found.extend(row_of(&all, name, class));
-        }
-    }
-    for (via, class) in [(Via::Bare, "s0"), (Via::Tunnel, "s1")] {
-        for direction in [
-            wirespeed_measure::Direction::Upload,
-            wirespeed_measure::Direction::Download,
-        ] {
-            let of_these = soaks
-                .iter()
-                .filter(|one| one.load.via == via && one.load.direction == direction);
-            let all: Vec<&RttSummary> =
-                of_these.filter_map(|one| one.loaded_rtt.as_ref()).collect();
-            let word = direction.word();
-            let name = match via {
-                Via::Bare => say!("html-rtt-soak-road", direction = word),
-                Via::Tunnel => say!("html-rtt-soak-tunnel", direction = word),
-            };
-            found.extend(row_of(&all, name, class));
-        }
-    }
-    let why = idle.into_iter().flatten().find_map(|rtt| match rtt {
-        Known::Unknown(why) => Some(why),
-        Known::Value(_) => None,
-    });
-    let drawn = if found.is_empty() {
-        Err(match why {
-            Some(why) => say!("html-rtt-absent-because", why = why),
-            None => say!("html-rtt-absent"),
-        })
-    } else {
-        let (height, body) = rows(&found, Quantity::Seconds, (0.0, 0.0), None);
-        Ok(Drawn {
-            caption: say!("html-rtt-caption"),
-            legend: vec![
-                Entry::new("s0", say!("html-road")),
-                Entry::new("s1", say!("html-tunnel")),
-            ],
-            words: words_of(&found),
-            height,
-            body,
-        })
-    };
-    Figure {
-        kind: "rtt",
-        title: say!("html-rtt-title"),
-        drawn,
-    }
-}
-
-/// The middle one of several trains, from the smallest of all to the largest of the 95th percentiles.
-fn row_of(all: &[&RttSummary], name: String, class: &'static str) -> Option<Row> {
-    let of = |figure: fn(&RttSummary) -> Option<f64>| all.iter().filter_map(move |rtt| figure(rtt));
-    let medians: Vec<f64> = of(|rtt| rtt.median).collect();
-    let value = wirespeed_measure::statistics::median(&medians)?;
-    let low = of(|rtt| rtt.min).fold(value, f64::min);
-    let high = of(|rtt| rtt.p95).fold(value, f64::max);
-    Some(Row {
-        name,
-        class,
-        low,
-        value,
-        high,
-        text: say!(
-            "html-rtt-text",
-            median = units::time(value),
-            high = units::time(high)
-        ),
-        detail: None,
-    })
 }
 
 /// What each remedy gained, one chart for each unit.

@@ -64,7 +64,7 @@ pub fn hops(record: &HopsRecord) -> String {
             title,
             html! {
                 @for one in inner {
-                    @if !one.title.is_empty() { h3.part { (one.title) } }
+                    @if !one.title.is_empty() { h3.part { (clean(&one.title)) } }
                     (one.body)
                 }
             },
@@ -81,6 +81,7 @@ pub fn hops(record: &HopsRecord) -> String {
             .as_ref()
             .and_then(|one| one.machines.first())
             .map(|one| one.facts.taken_at),
+        how: say!("html-footer-how"),
     };
     page(&top, &sections)
 }

@@ -20,6 +20,15 @@ const STEPS: [f64; HEAT_STEPS] = [0.0, 0.2, 0.4, 0.6, 0.8, 0.95];
 /// Rows of the chart of drops.
 const MOST_DROPS: usize = 12;
 
+/// What ran meanwhile.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum During {
+    /// Loads of wirespeed's own.
+    Loads,
+    /// Nothing: it was watched.
+    Watch,
+}
+
 /// Loads of one kind: their name, and what moved during each.
 pub(super) struct Group<'a> {
     pub(super) name: String,
@@ -54,7 +63,7 @@ pub(super) fn watched(passive: &PassiveWatch, end: End) -> Group<'_> {
 }
 
 /// How busy each core of one machine was, load by load.
-pub(super) fn heat(machine: &str, groups: &[Group<'_>]) -> Figure {
+pub(super) fn heat(machine: &str, groups: &[Group<'_>], during: During) -> Figure {
     let title = say!("html-heat-title", host = machine);
     let groups: Vec<&Group<'_>> = groups
         .iter()
@@ -94,12 +103,16 @@ pub(super) fn heat(machine: &str, groups: &[Group<'_>]) -> Figure {
     cores.truncate(MOST_CORES);
     cores.sort_unstable();
 
-    let mut words = vec![say!(
-        "html-heat-words",
-        cores = count,
-        core = top,
-        busy = units::percent(busiest(top))
-    )];
+    let busy = units::percent(busiest(top));
+    let mut words = vec![match during {
+        During::Loads => say!("html-heat-words", cores = count, core = top, busy = busy),
+        During::Watch => say!(
+            "html-heat-words-watched",
+            cores = count,
+            core = top,
+            busy = busy
+        ),
+    }];
     words.extend(table.iter().map(|(name, columns)| {
         let means: Vec<f64> = cores
             .iter()
@@ -115,10 +128,16 @@ pub(super) fn heat(machine: &str, groups: &[Group<'_>]) -> Figure {
             busy = units::percent(most)
         )
     }));
-    let mut caption = say!("html-heat-caption");
+    let mut caption = match during {
+        During::Loads => say!("html-heat-caption"),
+        During::Watch => say!("html-heat-caption-watched"),
+    };
     if together > 1 {
         caption.push(' ');
-        caption.push_str(&say!("html-heat-caption-together", count = together));
+        caption.push_str(&match during {
+            During::Loads => say!("html-heat-caption-together", count = together),
+            During::Watch => say!("html-heat-caption-together-watched", count = together),
+        });
     }
     if count > cores.len() {
         caption.push(' ');
@@ -224,8 +243,14 @@ fn step_of(share: f64) -> usize {
 }
 
 /// What one machine dropped, by place.
-pub(super) fn drops(ends: &[(String, Vec<&CountersDelta>)]) -> Figure {
-    let title = say!("html-drops-title");
+pub(super) fn drops(ends: &[(String, Vec<&CountersDelta>)], during: During) -> Figure {
+    let (title, mut caption) = match during {
+        During::Loads => (say!("html-drops-title"), say!("html-drops-caption")),
+        During::Watch => (
+            say!("html-drops-title-watched"),
+            say!("html-drops-caption-watched"),
+        ),
+    };
     let mut found: Vec<(String, f64)> = Vec::new();
     let mut read = 0;
     for (host, deltas) in ends {
@@ -257,7 +282,6 @@ pub(super) fn drops(ends: &[(String, Vec<&CountersDelta>)]) -> Figure {
             say!("html-drops-none")
         })
     } else {
-        let mut caption = say!("html-drops-caption");
         if left > 0 {
             caption.push(' ');
             caption.push_str(&say!("html-more", count = left));

@@ -4,14 +4,16 @@ use maud::{Markup, html};
 use wirespeed_doctor::End;
 use wirespeed_facts::{Implementation, Known, Peer};
 use wirespeed_measure::statistics::median;
-use wirespeed_measure::{Comparison, ExchangeComparison, Percentiles, RttSummary, Via};
+use wirespeed_measure::{
+    Comparison, ExchangeComparison, PassiveWatch, Percentiles, RttSummary, Via,
+};
 use wirespeed_words::say;
 
 use super::table::{Cell, table};
 use crate::look::clean;
 use crate::measured_text::title;
-use crate::record::{MachineRecord, Measurements, failures};
-use crate::{places, units};
+use crate::record::{DoctorRecord, MachineRecord, Measurements, failures};
+use crate::{places, units, watched_text};
 
 /// Peers of one machine that are told.
 const PEERS_TOLD: usize = 10;
@@ -106,6 +108,33 @@ fn pairs(comparison: &Comparison) -> Markup {
         })
         .collect();
     table(&heads, &rows)
+}
+
+/// What flowed by itself, a row per machine.
+pub(super) fn watched(record: &DoctorRecord, passive: &PassiveWatch) -> Markup {
+    let heads = [
+        String::new(),
+        say!("report-in"),
+        say!("report-out"),
+        say!("report-connections"),
+        say!("report-sent-again"),
+        say!("report-busiest-core"),
+    ];
+    let ends = [Some(&passive.here), passive.far.as_ref()];
+    let machines = record.machines.iter().zip(ends);
+    let rows: Vec<Vec<Cell>> = machines
+        .filter_map(|(machine, watched)| {
+            let mut row = watched_text::watch_row(machine, watched?).into_iter();
+            let name = row.next().map(Cell::text);
+            Some(name.into_iter().chain(row.map(Cell::number)).collect())
+        })
+        .collect();
+    let peer = record.peer.as_ref();
+    let peer = peer.and_then(|key| passive.here.peers.get(key));
+    html! {
+        (table(&heads, &rows))
+        @if let Some(peer) = peer { p.note { (watched_text::heard(peer)) } }
+    }
 }
 
 /// What the doctor probed: sizes and round trips.

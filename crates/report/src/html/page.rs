@@ -19,6 +19,8 @@ pub(super) struct Top {
     pub(super) about: String,
     /// When it was measured, seconds since the Unix epoch.
     pub(super) when: Option<f64>,
+    /// How it was measured, at the foot.
+    pub(super) how: String,
 }
 
 /// One file.
@@ -50,13 +52,13 @@ pub(super) fn page(top: &Top, sections: &[Section]) -> String {
                 main {
                     @for section in sections {
                         section id=(section.id) {
-                            @if !section.title.is_empty() { h2 { (section.title) } }
+                            @if !section.title.is_empty() { h2 { (clean(&section.title)) } }
                             (section.body)
                         }
                     }
                 }
                 footer {
-                    p { (say!("html-footer-how")) }
+                    p { (top.how) }
                     p { (say!("html-footer-made", version = env!("CARGO_PKG_VERSION"))) }
                 }
             }

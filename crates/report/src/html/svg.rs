@@ -15,9 +15,6 @@ pub(super) const WIDTH: f64 = 360.0;
 pub(super) const RIGHT: f64 = 352.0;
 /// Room for the numbers of an axis on the left.
 pub(super) const LEFT: f64 = 40.0;
-/// What a letter of the charts takes at most, on average.
-const LETTER: f64 = 6.1;
-
 /// A chart on the page, or why there is none.
 pub(super) struct Figure {
     /// Which chart (`throughput`), for styles and tests.
@@ -253,15 +250,26 @@ pub(super) fn upright(marks: &Marks, scale: Scale) -> Markup {
 
 /// Lines up and down at the marks of a level axis between two heights, with the numbers and the unit below.
 pub(super) fn level(marks: &Marks, scale: Scale, top: f64, bottom: f64) -> Markup {
-    let last = marks.marks.len().saturating_sub(1);
+    let mut places = marks
+        .marks
+        .iter()
+        .map(|(value, text)| (scale.at(*value), text));
+    let last = places.next_back();
+    // The last number has the unit, and all the room that needs.
+    let last = last.map(|(x, text)| (x, x.max(RIGHT), format!("{text} {}", marks.unit)));
+    let taken = last
+        .as_ref()
+        .map_or(f64::INFINITY, |(_, end, text)| end - letters(text));
     html! {
-        @for (index, (value, text)) in marks.marks.iter().enumerate() {
-            @let x = scale.at(*value);
+        @for (x, text) in places {
             line.grid x1=(px(x)) x2=(px(x)) y1=(px(top)) y2=(px(bottom)) {}
-            @let anchor = if index == last { "end" } else { "middle" };
-            @let text = if index == last { format!("{text} {}", marks.unit) } else { text.clone() };
-            @let x = if index == last { x.max(RIGHT) } else { x };
-            text.mark x=(px(x)) y=(px(bottom + 14.0)) text-anchor=(anchor) { (text) }
+            @if x + letters(text) / 2.0 + 4.0 < taken {
+                text.mark x=(px(x)) y=(px(bottom + 14.0)) text-anchor="middle" { (text) }
+            }
+        }
+        @if let Some((x, end, text)) = &last {
+            line.grid x1=(px(*x)) x2=(px(*x)) y1=(px(top)) y2=(px(bottom)) {}
+            text.mark x=(px(*end)) y=(px(bottom + 14.0)) text-anchor="end" { (text) }
         }
     }
 }
@@ -277,17 +285,53 @@ pub(super) fn px(value: f64) -> String {
 
 /// A text that takes no more than so many pixels: cut in the middle, where names differ least.
 pub(super) fn fit(text: &str, pixels: f64) -> String {
-    let letters: Vec<char> = clean(text).chars().collect();
-    let room = (pixels / LETTER).floor().max(3.0) as usize;
-    if letters.len() <= room {
-        return letters.into_iter().collect();
+    let text = clean(text);
+    if letters(&text) <= pixels {
+        return text;
     }
-    let front = room / 2;
-    let back = room - 1 - front;
-    let mut out: String = letters[..front].iter().collect();
+    let half = (pixels - letter('…')) / 2.0;
+    let all: Vec<char> = text.chars().collect();
+    if all.len() < 3 {
+        return text;
+    }
+    // At least one letter at either end.
+    let front = reach(all.iter(), half).max(1);
+    let back = reach(all.iter().rev(), half).max(1);
+    let mut out: String = all[..front].iter().collect();
     out.push('…');
-    out.extend(&letters[letters.len() - back..]);
+    out.extend(&all[all.len() - back..]);
     out
+}
+
+/// How many letters take no more than so many pixels.
+fn reach<'a>(letters: impl Iterator<Item = &'a char>, pixels: f64) -> usize {
+    letters
+        .scan(0.0, |width, one| {
+            *width += letter(*one);
+            Some(*width)
+        })
+        .take_while(|width| *width <= pixels)
+        .count()
+}
+
+/// Pixels that a text of a chart takes at most.
+pub(super) fn letters(text: &str) -> f64 {
+    text.chars().map(letter).sum()
+}
+
+/// Pixels of one letter at 11 of them, in the widest of the fonts that a page may have (`DejaVu Sans`).
+fn letter(c: char) -> f64 {
+    match c {
+        'i' | 'j' | 'l' | 'I' | '.' | ',' | ':' | ';' | '|' | '!' | '\'' | '’' | '/' | '-'
+        | ' ' | '\u{a0}' | '\u{202f}' => 3.9,
+        'f' | 'r' | 't' | '(' | ')' | '[' | ']' => 4.5,
+        'm' | 'w' | 'M' | 'W' | '@' | '%' | '…' => 10.9,
+        '→' | '←' | '<' | '>' | '=' | '+' | '−' | '~' | '#' => 9.3,
+        _ if c.is_ascii_uppercase() => 8.2,
+        // Beyond the alphabets: signs as wide as they are high.
+        '\u{2e80}'.. => 11.5,
+        _ => 6.8,
+    }
 }
 
 #[cfg(test)]
@@ -339,8 +383,13 @@ mod tests {
         assert_eq!(fit("wg0", 60.0), "wg0");
         assert_eq!(
             fit("ssh://root@a-very-long-name.example.org", 62.0),
-            "ssh:/….org"
+            "ssh:….org"
         );
+        for name in ["W".repeat(300), "漢".repeat(300), "i".repeat(300)] {
+            let cut = fit(&name, 100.0);
+            assert!(cut.contains('…') && letters(&cut) <= 100.0, "{cut}");
+        }
+        assert_eq!(fit("WWW", 1.0), "W…W");
     }
 
     #[test]

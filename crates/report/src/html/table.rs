@@ -3,8 +3,12 @@
 use maud::{Markup, html};
 use wirespeed_words::say;
 
+use crate::look::clean;
+
 /// Rows of one table; the record has all of them.
 const MOST_ROWS: usize = 60;
+/// Letters of a word from which on it may be broken where figures stay whole.
+const LONG_WORD: usize = 24;
 
 /// One cell.
 pub(super) struct Cell {
@@ -23,6 +27,13 @@ impl Cell {
     /// Stands at the right, with figures of one width.
     pub(super) fn number(text: String) -> Self {
         Self { text, number: true }
+    }
+
+    fn class(&self) -> Option<&'static str> {
+        let mut words = self.text.split_whitespace();
+        let long = words.any(|word| word.chars().count() >= LONG_WORD);
+        self.number
+            .then_some(if long { "number long" } else { "number" })
     }
 }
 
@@ -46,7 +57,7 @@ pub(super) fn table(heads: &[String], rows: &[Vec<Cell>]) -> Markup {
                 @for row in rows.iter().take(MOST_ROWS) {
                     tr {
                         @for (cell, head) in row.iter().zip(heads) {
-                            td data-head=(head) class=[cell.number.then_some("number")] { (cell.text) }
+                            td data-head=(head) class=[cell.class()] { (clean(&cell.text)) }
                         }
                     }
                 }

@@ -8,7 +8,8 @@ use super::page::{Top, page};
 use super::svg::grid;
 use super::verdict::{self, Answer, sentence};
 use super::{
-    about, forest, load_figures, machine_figures, machines_section, measured, missing, section,
+    about, forest, load_figures, machine_figures, machines_section, measured, missing, round_trips,
+    section,
 };
 use crate::exchange_text;
 use crate::measured_text::carried;
@@ -34,7 +35,7 @@ pub fn test(record: &TestRecord) -> String {
     };
     let mut figures = vec![forest::shares(comparisons, HEALTHY_RATIO)];
     figures.extend(load_figures(comparisons));
-    figures.push(forest::round_trips(
+    figures.push(round_trips::idle_and_loaded(
         [Some(&record.idle_rtt_bare), Some(&record.idle_rtt_tunnel)],
         comparisons,
         &[],
@@ -62,6 +63,7 @@ pub fn test(record: &TestRecord) -> String {
         kind: say!("html-kind-test"),
         about: about(&record.interface, &record.machines),
         when: Some(record.started_at),
+        how: say!("html-footer-how"),
     };
     page(&top, &sections)
 }

@@ -32,6 +32,15 @@ impl<'a> Loads<'a> {
             taken: samples.map(|sample| (side(sample), sample)).collect(),
         }
     }
+
+    /// Where none was measured; its charts say so.
+    pub(super) fn none() -> Self {
+        Self {
+            title: say!("html-no-loads"),
+            sides: [String::new(), String::new()],
+            taken: Vec::new(),
+        }
+    }
 }
 
 const TOP: f64 = 26.0;
@@ -78,7 +87,7 @@ pub(super) fn throughput(loads: &Loads<'_>) -> Figure {
             legend: legend(&line, &loads.sides),
             words: words.join(" "),
             height: 190.0,
-            body: panel(&line, Quantity::Rate, TOP, 160.0, true),
+            body: panel(&line, Quantity::Rate, TOP, 160.0, Some(&of_load())),
         }),
     }
 }
@@ -89,6 +98,7 @@ pub(super) fn window(loads: &Loads<'_>) -> Figure {
     let window = timeline(&loads.taken, What::Window);
     let again = timeline(&loads.taken, What::Retransmits);
     let drawn = match (window, again) {
+        (None, None) if loads.taken.is_empty() => Err(say!("html-window-absent-no-load")),
         (None, None) => Err(say!("html-window-absent")),
         (window, again) => Ok(window_drawn(loads, window.as_ref(), again.as_ref())),
     };
@@ -128,7 +138,7 @@ fn window_drawn(loads: &Loads<'_>, window: Option<&Timeline>, again: Option<&Tim
     let body = html! {
         text.panel x=(px(LEFT)) y="12" { (say!("html-window-panel")) }
         @match window {
-            Some(line) => (panel(line, Quantity::Bytes, 34.0, 118.0, false)),
+            Some(line) => (panel(line, Quantity::Bytes, 34.0, 118.0, None)),
             None => (absent(70.0, say!("html-window-unknown"))),
         }
         text.panel x=(px(LEFT)) y="142" { (say!("html-retransmits-panel")) }
@@ -218,7 +228,13 @@ pub(super) fn watched(passive: &PassiveWatch, machines: &[MachineRecord]) -> Fig
             legend: legend(&line, &sides),
             words: words.join(" "),
             height: 190.0,
-            body: panel(&line, Quantity::Rate, TOP, 160.0, true),
+            body: panel(
+                &line,
+                Quantity::Rate,
+                TOP,
+                160.0,
+                Some(&say!("html-watched-seconds")),
+            ),
         }),
     }
 }
@@ -304,10 +320,14 @@ fn level_scale(
     (marks, scale)
 }
 
-/// The level axis of seconds, with its numbers below.
-fn seconds(line: &Timeline, bottom: f64) -> Markup {
+/// What the level axis of loads is called.
+fn of_load() -> String {
+    say!("html-seconds-of-load")
+}
+
+/// The level axis of seconds, with its numbers and its name below.
+fn seconds(line: &Timeline, bottom: f64, name: &str) -> Markup {
     let (marks, scale) = time_scale(line);
-    let name = say!("html-seconds-of-load");
     let room = name.chars().count() as f64 * 5.8 + 16.0;
     html! {
         line.axis x1=(px(LEFT)) x2=(px(RIGHT)) y1=(px(bottom)) y2=(px(bottom)) {}
@@ -321,8 +341,8 @@ fn seconds(line: &Timeline, bottom: f64) -> Markup {
     }
 }
 
-/// Lines of both sides from `top` to `bottom`.
-fn panel(line: &Timeline, quantity: Quantity, top: f64, bottom: f64, axis: bool) -> Markup {
+/// Lines of both sides from `top` to `bottom`, above a level axis where that is named.
+fn panel(line: &Timeline, quantity: Quantity, top: f64, bottom: f64, axis: Option<&str>) -> Markup {
     let (marks, up) = level_scale(line, quantity, 4, top, bottom);
     let (_, along) = time_scale(line);
     html! {
@@ -337,7 +357,7 @@ fn panel(line: &Timeline, quantity: Quantity, top: f64, bottom: f64, axis: bool)
                 }
             }
         }
-        @if axis { (seconds(line, bottom)) }
+        @if let Some(name) = axis { (seconds(line, bottom, name)) }
     }
 }
 
@@ -406,6 +426,6 @@ fn bars(line: &Timeline, top: f64, bottom: f64) -> Markup {
                 rect class={ "bar s" (run.side) (faint) } x=(px(x)) y=(px(y)) width=(px(width)) height=(px(bottom - y)) {}
             }
         }
-        (seconds(line, bottom))
+        (seconds(line, bottom, &of_load()))
     }
 }

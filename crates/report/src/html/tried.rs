@@ -56,25 +56,7 @@ fn card(one: &Experiment) -> Markup {
                     after = clean(&value(&one.after))
                 ))
             }
-            p {
-                @let measured = (
-                    units::in_unit(one.measured_before, &one.unit),
-                    units::in_unit(one.measured_after, &one.unit),
-                );
-                @match one.goal {
-                    Goal::Goodput => (say!("html-measured-goodput", before = measured.0, after = measured.1)),
-                    Goal::LoadedRtt => (say!("html-measured-rtt", before = measured.0, after = measured.1)),
-                }
-                " "
-                b {
-                    (say!(
-                        "html-measured-gain",
-                        gain = units::signed(one.gain, &one.unit),
-                        low = units::signed(one.gain_low, &one.unit),
-                        high = units::signed(one.gain_high, &one.unit)
-                    ))
-                }
-            }
+            p { (clean(&measured(one))) " " b { (clean(&gain(one))) } }
             p.note { (clean(&one.why)) }
             @if !rows.is_empty() {
                 h4 { (say!("html-guards")) }
@@ -100,6 +82,24 @@ fn card(one: &Experiment) -> Markup {
             }
         }
     }
+}
+
+fn measured(one: &Experiment) -> String {
+    let before = units::in_unit(one.measured_before, &one.unit);
+    let after = units::in_unit(one.measured_after, &one.unit);
+    match one.goal {
+        Goal::Goodput => say!("html-measured-goodput", before = before, after = after),
+        Goal::LoadedRtt => say!("html-measured-rtt", before = before, after = after),
+    }
+}
+
+fn gain(one: &Experiment) -> String {
+    say!(
+        "html-measured-gain",
+        gain = units::signed(one.gain, &one.unit),
+        low = units::signed(one.gain_low, &one.unit),
+        high = units::signed(one.gain_high, &one.unit)
+    )
 }
 
 fn guard_word(name: &str) -> String {

@@ -5,14 +5,15 @@ use wirespeed_doctor::{Diagnosis, End, Verdict};
 use wirespeed_words::say;
 
 use super::finding::{self, Commands};
-use super::machines::{self, Group};
+use super::machines::{self, During, Group};
 use super::page::{Section, Top, page};
 use super::svg::{Figure, grid};
+use super::timeline::Loads;
 use super::verdict::{Answer, Tone};
-use super::{forest, section, timeline, tried};
+use super::{forest, round_trips, section, timeline, tried};
 use crate::look::clean;
 use crate::record::TuneRecord;
-use crate::{readers_words, units};
+use crate::{places, readers_words, units};
 
 /// What a tune did. `far_options` are those the user gave (` --far ssh://…`), for the commands it suggests.
 pub fn tune(record: &TuneRecord, far_options: &str) -> String {
@@ -46,10 +47,14 @@ pub fn tune(record: &TuneRecord, far_options: &str) -> String {
         sentences,
     };
     let mut figures = forest::gains(experiments);
-    for one in experiments {
-        let loads = tried::loads(one);
+    let mut all_loads: Vec<Vec<Loads<'_>>> = experiments.iter().map(tried::loads).collect();
+    if all_loads.iter().all(Vec::is_empty) {
+        all_loads.push(vec![Loads::none()]);
+    }
+    for loads in &all_loads {
         figures.extend(loads.iter().map(timeline::throughput));
         figures.extend(loads.iter().map(timeline::window));
+        figures.extend(loads.iter().map(round_trips::loaded_sides));
     }
     figures.extend(tune_machines(record));
     let mut sections = vec![section(
@@ -80,6 +85,11 @@ pub fn tune(record: &TuneRecord, far_options: &str) -> String {
         kind: say!("html-kind-tune"),
         about: outcome.interface.clone(),
         when: samples.map(|one| one.started_at).min_by(f64::total_cmp),
+        how: if experiments.is_empty() {
+            say!("html-footer-how")
+        } else {
+            say!("html-footer-tune")
+        },
     };
     page(&top, &sections)
 }
@@ -122,7 +132,10 @@ fn go_on(record: &TuneRecord, far_options: &str) -> Markup {
 /// The cores and drops of both ends, by what was tried.
 fn tune_machines(record: &TuneRecord) -> Vec<Figure> {
     let experiments = &record.outcome.experiments;
-    let ends = [(End::Here, say!("html-here")), (End::Far, say!("html-far"))];
+    let ends = [
+        (End::Here, places::told("here")),
+        (End::Far, say!("html-far")),
+    ];
     let mut figures: Vec<Figure> = ends
         .iter()
         .map(|(end, host)| {
@@ -137,7 +150,7 @@ fn tune_machines(record: &TuneRecord) -> Vec<Figure> {
                     })
                 })
                 .collect();
-            machines::heat(host, &groups)
+            machines::heat(host, &groups, During::Loads)
         })
         .collect();
     let samples = || experiments.iter().flat_map(|one| &one.samples);
@@ -148,6 +161,6 @@ fn tune_machines(record: &TuneRecord) -> Vec<Figure> {
             (host.clone(), group.deltas)
         })
         .collect();
-    figures.push(machines::drops(&drops));
+    figures.push(machines::drops(&drops, During::Loads));
     figures
 }

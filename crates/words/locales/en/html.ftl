@@ -4,7 +4,6 @@ html-kind-test = Test
 html-kind-doctor = Diagnosis
 html-kind-tune = Tuning
 html-kind-hops = Hop by hop
-html-here = here
 html-far = far end
 html-road = road
 html-tunnel = tunnel
@@ -67,6 +66,7 @@ html-charts = Charts
 html-no-chart = No chart.
 html-no-loads = no load
 html-row-words = { $name }: { $text }.
+html-row-detail = { $text } ({ $detail })
 html-with-interval = { $value } ({ $low } to { $high })
 html-interval = { $low } to { $high }
 html-more = { $count ->
@@ -100,17 +100,22 @@ html-retransmits-words = { $side }: { $count } segments sent again.
 html-window-unknown = the sender did not tell its window
 html-retransmits-unknown = the sender did not tell what it sent again
 html-window-absent = The sender told neither its congestion window nor what it sent again; over UDP there is neither.
+html-window-absent-no-load = No load ran, so there is no window to show.
 html-rtt-title = Round trip, idle and under load
-html-rtt-caption = Point: median. Bar: from the smallest to the 95th percentile. Echo requests over the same way as the load; the long loads are those of several streams.
+html-rtt-caption = Point: median. Bar: from the smallest to the 95th percentile. Echo requests over the same way as the load.
+html-rtt-caption-soaks = The long loads are those of several streams.
 html-rtt-idle-road = idle, road
 html-rtt-idle-tunnel = idle, tunnel
 html-rtt-loaded-road = road, { $what }
 html-rtt-loaded-tunnel = tunnel, { $what }
 html-rtt-soak-road = road, long { $direction }
 html-rtt-soak-tunnel = tunnel, long { $direction }
-html-rtt-text = { $median } (95 %: { $high })
+html-rtt-high = 95 %: { $high }
 html-rtt-absent = No echo request was sent.
 html-rtt-absent-because = No round trip was measured: { $why }
+html-rtt-loads-title = Round trip under load: { $what }
+html-rtt-absent-no-load = No load ran, so there is no round trip under one to show.
+html-rtt-loads-absent = No echo request came back during these loads, so there is no round trip to show.
 html-rtt-all = { $min } at least, { $median } in the median, { $high } at 95 %
 html-rtt-no-reply = { $sent ->
     [one] no reply to { $sent } request
@@ -119,9 +124,14 @@ html-rtt-no-reply = { $sent ->
 html-not-known = not known: { $why }
 html-heat-title = Cores: { $host }
 html-heat-caption = Share of the time that each core (row) was busy during each run (column), all kinds of work together.
+html-heat-caption-watched = Share of the time that each core (row) was busy during each slice of the watch (column), all kinds of work together.
 html-heat-caption-together = { $count ->
     [one] One run in a column.
    *[other] { $count } neighbouring runs in a column.
+}
+html-heat-caption-together-watched = { $count ->
+    [one] One slice in a column.
+   *[other] { $count } neighbouring slices in a column.
 }
 html-heat-caption-cores = The { $shown } busiest of { $count } cores.
 html-heat-from = from { $share }
@@ -129,10 +139,16 @@ html-heat-words = { $cores ->
     [one] One core, busy up to { $busy } of a run.
    *[other] { $cores } cores. The busiest, core { $core }, was busy up to { $busy } of a run.
 }
+html-heat-words-watched = { $cores ->
+    [one] One core, busy up to { $busy } of a slice.
+   *[other] { $cores } cores. The busiest, core { $core }, was busy up to { $busy } of a slice.
+}
 html-heat-words-group = { $name }: the busiest core { $busy } on the mean.
 html-heat-absent = wirespeed did not run there, or no load ran: the cores’ times are not in the record.
 html-drops-title = Drops while the tunnel was loaded
 html-drops-caption = Packets by the kernel’s counters, all loads through the tunnel together.
+html-drops-title-watched = Drops while it was watched
+html-drops-caption-watched = Packets by the kernel’s counters, over the whole watch.
 html-drops-sockets = UDP sockets
 html-drops-name = { $place } on { $host }
 html-drops-none = Every counter of drops that was read stood still: nothing was dropped on these machines.
@@ -163,6 +179,7 @@ html-watched-title = What flowed through { $interface }
 html-watched-in = received
 html-watched-out = sent
 html-watched-words = { $side }: { $median } in the median, { $high } at most.
+html-watched-seconds = seconds
 html-watched-absent = The watch has no slices in this record.
 html-watched-group = watched, slice by slice
 
@@ -289,6 +306,8 @@ html-should-unknown = at least { $least }: not known
 
 # At the foot.
 html-footer-how = Loads outside the tunnel and through it were taken in turn, pair by pair, and their warm-up was thrown away. A share is the median over the pairs with a 95 % confidence interval (bootstrap). Rates are of what arrived.
+html-footer-tune = Loads through the tunnel were taken without each change and with it in turn, pair by pair, and their warm-up was thrown away. A gain is the median over the pairs with a 95 % confidence interval (bootstrap). Rates are of what arrived.
+html-footer-watched = Nothing was sent: what is shown flowed by itself, by the counters of the machines.
 html-footer-made = Made by wirespeed { $version }. This file loads nothing from the network and runs no script.
 
 # On the command line.

@@ -4,7 +4,6 @@ html-kind-test = Mesure
 html-kind-doctor = Diagnostic
 html-kind-tune = Réglage
 html-kind-hops = Saut par saut
-html-here = ici
 html-far = l’autre bout
 html-road = chemin nu
 html-tunnel = tunnel
@@ -67,6 +66,7 @@ html-charts = Graphiques
 html-no-chart = Pas de graphique.
 html-no-loads = aucune charge
 html-row-words = { $name } : { $text }.
+html-row-detail = { $text } ({ $detail })
 html-with-interval = { $value } ({ $low } à { $high })
 html-interval = { $low } à { $high }
 html-more = { $count ->
@@ -100,17 +100,22 @@ html-retransmits-words = { $side } : { $count } segments retransmis.
 html-window-unknown = l’émetteur n’a pas donné sa fenêtre
 html-retransmits-unknown = l’émetteur n’a pas donné ses retransmissions
 html-window-absent = L’émetteur n’a donné ni sa fenêtre de congestion ni ses retransmissions ; en UDP, il n’y a ni l’une ni les autres.
+html-window-absent-no-load = Aucune charge n’a été envoyée : il n’y a pas de fenêtre à montrer.
 html-rtt-title = Aller-retour, au repos et en charge
-html-rtt-caption = Point : médiane. Barre : du plus court au 95e centile. Requêtes d’écho par la même voie que la charge ; les longues charges sont celles de plusieurs flux.
+html-rtt-caption = Point : médiane. Barre : du plus court au 95e centile. Requêtes d’écho par la même voie que la charge.
+html-rtt-caption-soaks = Les longues charges sont celles de plusieurs flux.
 html-rtt-idle-road = au repos, chemin nu
 html-rtt-idle-tunnel = au repos, tunnel
 html-rtt-loaded-road = chemin nu, { $what }
 html-rtt-loaded-tunnel = tunnel, { $what }
 html-rtt-soak-road = chemin nu, longue charge, { $direction }
 html-rtt-soak-tunnel = tunnel, longue charge, { $direction }
-html-rtt-text = { $median } (95 % : { $high })
+html-rtt-high = 95 % : { $high }
 html-rtt-absent = Aucune requête d’écho n’a été envoyée.
 html-rtt-absent-because = Aucun aller-retour n’a été mesuré : { $why }
+html-rtt-loads-title = Aller-retour en charge : { $what }
+html-rtt-absent-no-load = Aucune charge n’a été envoyée : il n’y a pas d’aller-retour en charge à montrer.
+html-rtt-loads-absent = Aucune requête d’écho n’a eu de réponse pendant ces charges : il n’y a pas d’aller-retour à montrer.
 html-rtt-all = au moins { $min }, médiane { $median }, { $high } à 95 %
 html-rtt-no-reply = { $sent ->
     [one] pas de réponse à { $sent } requête
@@ -119,9 +124,14 @@ html-rtt-no-reply = { $sent ->
 html-not-known = inconnu : { $why }
 html-heat-title = Cœurs : { $host }
 html-heat-caption = Part du temps où chaque cœur (ligne) était occupé pendant chaque mesure (colonne), tous travaux confondus.
+html-heat-caption-watched = Part du temps où chaque cœur (ligne) était occupé pendant chaque tranche de l’observation (colonne), tous travaux confondus.
 html-heat-caption-together = { $count ->
     [one] Une mesure par colonne.
    *[other] { $count } mesures voisines par colonne.
+}
+html-heat-caption-together-watched = { $count ->
+    [one] Une tranche par colonne.
+   *[other] { $count } tranches voisines par colonne.
 }
 html-heat-caption-cores = Les { $shown } cœurs les plus occupés sur { $count }.
 html-heat-from = dès { $share }
@@ -129,10 +139,16 @@ html-heat-words = { $cores ->
     [one] Un cœur, occupé jusqu’à { $busy } d’une mesure.
    *[other] { $cores } cœurs. Le plus occupé, le cœur { $core }, l’était jusqu’à { $busy } d’une mesure.
 }
+html-heat-words-watched = { $cores ->
+    [one] Un cœur, occupé jusqu’à { $busy } d’une tranche.
+   *[other] { $cores } cœurs. Le plus occupé, le cœur { $core }, l’était jusqu’à { $busy } d’une tranche.
+}
 html-heat-words-group = { $name } : le cœur le plus occupé, { $busy } en moyenne.
 html-heat-absent = wirespeed n’y était pas, ou aucune charge n’a été envoyée : les temps des cœurs ne sont pas dans l’enregistrement.
 html-drops-title = Pertes locales pendant que le tunnel était en charge
 html-drops-caption = Paquets d’après les compteurs du noyau, toutes les charges par le tunnel ensemble.
+html-drops-title-watched = Pertes locales pendant l’observation
+html-drops-caption-watched = Paquets d’après les compteurs du noyau, sur toute l’observation.
 html-drops-sockets = sockets UDP
 html-drops-name = { $place } sur { $host }
 html-drops-none = Aucun compteur de pertes n’a bougé : rien n’a été perdu sur ces machines.
@@ -163,6 +179,7 @@ html-watched-title = Ce qui a circulé par { $interface }
 html-watched-in = reçu
 html-watched-out = envoyé
 html-watched-words = { $side } : médiane { $median }, { $high } au plus.
+html-watched-seconds = secondes
 html-watched-absent = Cet enregistrement n’a pas l’observation seconde par seconde.
 html-watched-group = observé, seconde par seconde
 
@@ -289,6 +306,8 @@ html-should-unknown = au moins { $least } : inconnu
 
 # Au pied.
 html-footer-how = Les charges hors du tunnel et par le tunnel ont été mesurées tour à tour, paire par paire, sans leur mise en route. Une part est la médiane des paires, avec un intervalle de confiance à 95 % (bootstrap). Les débits sont ceux de ce qui est arrivé.
+html-footer-tune = Les charges par le tunnel ont été mesurées tour à tour sans chaque changement et avec, paire par paire, sans leur mise en route. Un gain est la médiane des paires, avec un intervalle de confiance à 95 % (bootstrap). Les débits sont ceux de ce qui est arrivé.
+html-footer-watched = Rien n’a été envoyé : ce qui est montré a circulé de soi-même, d’après les compteurs des machines.
 html-footer-made = Produit par wirespeed { $version }. Ce fichier ne charge rien depuis le réseau et n’exécute aucun script.
 
 # Sur la ligne de commande.
