@@ -136,21 +136,19 @@ fn build(lab: &mut Lab, options: &UpOptions) -> Result<(), LabError> {
     step(&say!("lab-step-tunnel"))?;
     tunnel::build(&runner, lab, options.tunnel.as_ref())?;
     let [first, second] = lab.scenario.topology.ends();
-    if !lab.scenario.fault.tunnel_never_works {
-        step(&say!("lab-step-handshake"))?;
-        let (from, to) = match (lab.scenario.topology, first.site, second.site) {
-            (Topology::SiteToSite, Some(near), Some(far)) => (near.host, far.host_address),
-            _ => (first.host, second.tunnel_address),
-        };
-        wait_for_traffic(
-            &runner,
-            lab,
-            options,
-            &say!("lab-the-tunnel"),
-            from,
-            &to.to_string(),
-        )?;
-    }
+    step(&say!("lab-step-handshake"))?;
+    let (from, to) = match (lab.scenario.topology, first.site, second.site) {
+        (Topology::SiteToSite, Some(near), Some(far)) => (near.host, far.host_address),
+        _ => (first.host, second.tunnel_address),
+    };
+    wait_for_traffic(
+        &runner,
+        lab,
+        options,
+        &say!("lab-the-tunnel"),
+        from,
+        &to.to_string(),
+    )?;
     if lab.scenario.fault.duplicate_allowed_ips {
         step(&say!("lab-step-twice"))?;
         tunnel::steal_allowed_ips(&runner, lab)?;

@@ -36,8 +36,6 @@ pub struct Fault {
     /// Silence after everything is set up, before `up` ends (a NAT's mapping expires).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub idle: Option<Span>,
-    /// The tunnel can't work from the start, so `up` does not wait for it.
-    pub tunnel_never_works: bool,
 }
 
 /// Settings of one host.
