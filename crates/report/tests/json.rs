@@ -8,6 +8,8 @@ use wirespeed_doctor::Evidence;
 use wirespeed_report::{DoctorRecord, HopsRecord, Schema, TestRecord, TuneRecord, Versioned};
 use wirespeed_schemas::{check, check_of_an_earlier_release};
 
+#[path = "html/hostile.rs"]
+mod hostile;
 #[path = "html/records.rs"]
 mod records;
 
@@ -77,7 +79,13 @@ fn every_record_that_pages_are_made_of_is_as_its_schema_says() {
     assert_valid("a tune", &records::a_tune());
     assert_valid("a sweep", &records::a_sweep());
     assert_valid("a chain", &records::hops());
-    assert_valid("a hostile machine", &records::hostile());
+    assert_valid("a tune of nothing", &records::a_tune_of_nothing());
+    assert_valid("a watch", &records::watched());
+    assert_valid("a hostile machine", &hostile::doctor());
+    assert_valid("a hostile machine, watched", &hostile::watched());
+    assert_valid("a hostile machine, tested", &hostile::test());
+    assert_valid("a hostile machine, tuned", &hostile::tune());
+    assert_valid("hostile machines in a row", &hostile::hops());
     let alone = HopsRecord {
         doctor: None,
         ..records::hops()

@@ -1,11 +1,14 @@
 //! Records to make pages of: those that were recorded, and what can be made of them.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use serde::de::DeserializeOwned;
-use serde_json::json;
-use wirespeed_doctor::{Evidence, judge, judge_hops};
-use wirespeed_measure::{Comparison, Direction, Interval, RateSweep, Sample, SweepStep, Via};
+use wirespeed_doctor::{Evidence, Goal, judge, judge_hops};
+use wirespeed_facts::{CountersDelta, Known};
+use wirespeed_measure::{
+    Comparison, Direction, Interval, PassiveWatch, RateSweep, Sample, SweepStep, Via, Watched,
+};
 use wirespeed_report::{DoctorRecord, HopsRecord, TestRecord, TuneRecord};
 
 fn read<T: DeserializeOwned>(path: &Path) -> T {
@@ -40,8 +43,18 @@ pub(crate) fn judged(path: &Path) -> DoctorRecord {
 }
 
 pub(crate) fn case(name: &str) -> DoctorRecord {
+    judged(&path_of(name))
+}
+
+/// Without the intervals that [`case`] adds.
+pub(crate) fn case_as_recorded(name: &str) -> DoctorRecord {
+    let evidence: Evidence = read(&path_of(name));
+    DoctorRecord::new(&evidence, &judge(&evidence))
+}
+
+fn path_of(case: &str) -> PathBuf {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../doctor/tests/cases");
-    judged(&folder.join(format!("{name}.json")))
+    folder.join(format!("{case}.json"))
 }
 
 /// Recorded samples have no intervals, for they are most of a record. Here is what a load of such a rate looks like: a warm-up of
@@ -124,13 +137,25 @@ pub(crate) fn a_tune() -> TuneRecord {
     let samples: Vec<Sample> = loads.samples.iter().cycle().take(8).cloned().collect();
     let mut second = record.outcome.experiments[0].clone();
     "bufferbloat".clone_into(&mut second.code);
+    "s".clone_into(&mut second.unit);
+    second.goal = Goal::LoadedRtt;
     second.kept = false;
-    (second.gain, second.gain_low, second.gain_high) = (1.2e6, -2.5e6, 4.4e6);
-    (second.measured_before, second.measured_after) = (90e6, 91.2e6);
+    (second.gain, second.gain_low, second.gain_high) = (0.0012, -0.0025, 0.0044);
+    (second.measured_before, second.measured_after) = (0.0337, 0.0325);
     for experiment in [&mut record.outcome.experiments[0], &mut second] {
         experiment.samples.clone_from(&samples);
     }
     record.outcome.experiments.push(second);
+    record
+}
+
+/// The doctor found nothing that could be tried.
+pub(crate) fn a_tune_of_nothing() -> TuneRecord {
+    let mut record: TuneRecord = recorded("tune-black-hole");
+    record.outcome.experiments.clear();
+    record.outcome.stages.truncate(1);
+    record.outcome.kept.clear();
+    record.outcome.confirm_within = None;
     record
 }
 
@@ -166,60 +191,53 @@ pub(crate) fn hops() -> HopsRecord {
     HopsRecord::new(report, Some(case("icmp-black-hole")))
 }
 
-/// What a hostile machine may call itself.
-pub(crate) const HOSTILE: &str =
-    "\"'><script>alert(1)</script><img src=x onerror=alert(2)>&lt;\u{202e}gnp]]>--></svg></style>";
-
-/// A name in all places where a far machine tells its own.
-pub(crate) fn hostile() -> DoctorRecord {
-    let mut record: DoctorRecord = case("socket-overflow");
-    let name = || HOSTILE.to_owned();
-    record.interface = name();
-    record.peer = Some(name());
-    for machine in &mut record.machines {
-        machine.name = name();
-        machine.interface = Some(name());
-        machine.facts.host.name = name();
-        machine.facts.host.kernel = name();
-        for tunnel in &mut machine.facts.tunnels {
-            tunnel.name = name();
+/// A minute of what flowed by itself, second by second.
+pub(crate) fn watched() -> DoctorRecord {
+    let mut evidence: Evidence = read(&path_of("socket-overflow"));
+    let loads: Vec<Sample> = std::mem::take(&mut evidence.comparisons)
+        .into_iter()
+        .flat_map(|one| one.samples)
+        .collect();
+    let watched = |of: fn(&Sample) -> Option<&CountersDelta>| {
+        let slices: Vec<CountersDelta> = loads
+            .iter()
+            .filter_map(of)
+            .cycle()
+            .take(60)
+            .cloned()
+            .collect();
+        let mut counters = slices[0].clone();
+        for (name, link) in slices[1..].iter().flat_map(|slice| &slice.links) {
+            let sum = counters.links.entry(name.clone()).or_default();
+            sum.rx_bytes += link.rx_bytes;
+            sum.tx_bytes += link.tx_bytes;
         }
-        machine.facts.outer_links = vec![name()];
-        for link in &mut machine.facts.links {
-            link.name = name();
+        Watched {
+            seconds: slices.iter().map(|slice| slice.seconds).sum(),
+            counters,
+            slices,
+            connections: Known::Unknown("left out of the recording".to_owned()),
+            open: Some(3),
+            peers: BTreeMap::new(),
         }
-    }
-    for finding in &mut record.findings {
-        finding.code = name();
-        finding.host = name();
-        finding.because = name();
-        for line in &mut finding.evidence {
-            line.what = name();
-            line.r#where = name();
-            line.unit = name();
-            line.before = json!(name());
-        }
-        for remedy in &mut finding.remedies {
-            remedy.title = name();
-            remedy.commands = vec![name()];
-            remedy.risk = name();
-        }
-    }
-    for item in &mut record.not_checked {
-        item.because = name();
-    }
-    for comparison in &mut record.measurements.comparisons {
-        comparison.remarks = vec![name()];
-        for sample in &mut comparison.samples {
-            let links = std::mem::take(&mut sample.here.links);
-            sample.here.links = links
-                .into_values()
-                .map(|mut link| {
-                    link.rx_dropped = 7;
-                    (name(), link)
-                })
-                .collect();
-        }
-    }
-    record
+    };
+    let unknown = || Known::Unknown("was not measured".to_owned());
+    let evidence = Evidence {
+        idle_return: Known::Unknown("was not measured".to_owned()),
+        idle_rtt_bare: unknown(),
+        idle_rtt_tunnel: unknown(),
+        path_mtu: Vec::new(),
+        tunnel_sweep: Vec::new(),
+        congestion_trials: Vec::new(),
+        soaks: Vec::new(),
+        sequences: Vec::new(),
+        segmentation: Vec::new(),
+        sweeps: Vec::new(),
+        passive: Some(PassiveWatch {
+            here: watched(|sample| Some(&sample.here)),
+            far: Some(watched(|sample| sample.far.as_ref())),
+        }),
+        ..evidence
+    };
+    DoctorRecord::new(&evidence, &judge(&evidence))
 }
