@@ -45,17 +45,16 @@ fn refusal(published: &str, output: &Output) -> Option<String> {
     if breaks.is_empty() {
         return None;
     }
-    let mut told = format!("{} was published otherwise:\n", output.file());
-    for one in breaks {
-        told.push_str(&format!("  {one}\n"));
-    }
+    let lines: Vec<String> = breaks.iter().map(|one| format!("  {one}\n")).collect();
     let Schema { name, version } = &output.says;
-    told.push_str(&format!(
-        "Raise the version of {name} to {} (crates/report/src/versioned.rs; the device's is in crates/device/src/device.rs). Or, if \
-         no release ever printed what would change here, take the file of the last release back first.\n",
+    Some(format!(
+        "{} was published otherwise:\n{}Raise the version of {name} to {} (crates/report/src/versioned.rs; the device's is in \
+         crates/device/src/device.rs). If no release ever printed what would change here, put the last release's file in its place \
+         first, or none where there was none.\n",
+        output.file(),
+        lines.concat(),
         version + 1
-    ));
-    Some(told)
+    ))
 }
 
 /// Writes what may be written; tells what may not.
