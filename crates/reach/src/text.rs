@@ -63,7 +63,7 @@ pub(crate) fn last_words(stderr: &str) -> String {
 
 fn escape(character: char) -> Vec<char> {
     // Beyond C0 and C1 controls: the marks that reorder text on a terminal.
-    let reorders = matches!(character, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+    let reorders = matches!(character, '\u{061c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
     if character.is_control() || reorders {
         character.escape_default().collect()
     } else {
