@@ -3,20 +3,19 @@
 use std::fs;
 use std::io::ErrorKind;
 
+use crate::state::Life;
 use crate::topology::{ALL_HOSTS, TUNNEL_INTERFACES};
-use crate::{LabError, LabId, Phase, host_sysctl, netns, quota, state};
+use crate::{LabError, LabId, host_sysctl, netns, quota, state};
 
 /// Takes a lab down: its processes, namespaces, sockets, files, and its share in the host's settings. Again and again is
 /// as good as once; a lab that another process is just making is refused.
 pub fn down(id: &LabId) -> Result<(), LabError> {
-    if let Some(lab) = state::read(id)
-        && lab.phase == Phase::Building
-        && lab.owner.pid != std::process::id()
-        && lab.owner.alive()
+    if let Some(life) = state::life(id)
+        && life.in_the_making()
     {
         return Err(LabError::Busy {
             id: id.to_string(),
-            pid: lab.owner.pid,
+            pid: life.owner.pid,
         });
     }
     remove(id)
@@ -24,9 +23,8 @@ pub fn down(id: &LabId) -> Result<(), LabError> {
 
 /// Removes every lab whose maker died before it was ready, or that was to end with its maker. Returns which, and what went wrong with those that stay.
 pub fn remove_left_behind() -> Vec<(LabId, Result<(), LabError>)> {
-    let left_behind = |id: &LabId| {
-        state::read(id).is_none_or(|lab| lab.left_behind()) && state::file_of(id).exists()
-    };
+    let left_behind =
+        |id: &LabId| state::life(id).is_none_or(Life::left_behind) && state::file_of(id).exists();
     let found: Vec<LabId> = state::identifiers()
         .into_iter()
         .filter(left_behind)

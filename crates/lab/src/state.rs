@@ -70,6 +70,28 @@ pub struct Owner {
     pub started: u64,
 }
 
+/// Whose a lab is, and whether it still is. The file of another version of this program tells that much, too, though the
+/// rest of it can't be read.
+#[derive(Debug, Clone, Copy, Deserialize)]
+pub(crate) struct Life {
+    phase: Phase,
+    pub(crate) owner: Owner,
+    #[serde(default)]
+    with_owner: bool,
+}
+
+impl Life {
+    /// See [`Lab::left_behind`].
+    pub(crate) fn left_behind(self) -> bool {
+        (self.phase == Phase::Building || self.with_owner) && !self.owner.alive()
+    }
+
+    /// Is another process just making it?
+    pub(crate) fn in_the_making(self) -> bool {
+        self.phase == Phase::Building && self.owner != Owner::this() && self.owner.alive()
+    }
+}
+
 /// What delays packets on the road.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -161,7 +183,15 @@ impl Lab {
 
     /// Was it left behind by a process that is no more: half made, or one that was to end with it?
     pub fn left_behind(&self) -> bool {
-        (self.phase == Phase::Building || self.with_owner) && !self.owner.alive()
+        self.life().left_behind()
+    }
+
+    fn life(&self) -> Life {
+        Life {
+            phase: self.phase,
+            owner: self.owner,
+            with_owner: self.with_owner,
+        }
     }
 
     /// A host by its name.
@@ -316,13 +346,22 @@ pub(crate) fn identifiers() -> Vec<LabId> {
 
 /// Reads a lab's file; `None` when there is none or it is not one of ours.
 pub(crate) fn read(id: &LabId) -> Option<Lab> {
+    parse(&text_of(id)?, id)
+}
+
+/// Reads whose a lab is; `None` when there is none, or its file tells nothing.
+pub(crate) fn life(id: &LabId) -> Option<Life> {
+    serde_json::from_str(&text_of(id)?).ok()
+}
+
+fn text_of(id: &LabId) -> Option<String> {
     let mut text = String::new();
     File::open(file_of(id))
         .ok()?
         .take(1 << 20)
         .read_to_string(&mut text)
         .ok()?;
-    parse(&text, id)
+    Some(text)
 }
 
 /// What the file of the lab `id` says; `None` when it is not one of ours.

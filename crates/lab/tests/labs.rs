@@ -4,12 +4,14 @@
 mod tools;
 
 use std::fs;
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
+use serde_json::Value;
 use tools::{Cleaner, ROLE, on, options, road, skip, skipped};
 use wirespeed_lab::{
     Implementation, LabError, LabId, Phase, Scenario, down, list, remove_left_behind, scenarios,
@@ -179,6 +181,13 @@ fn one_that_ends_with_its_maker_is_left_behind_when_that_dies() {
     }
     remove_left_behind();
     assert!(is_up(), "its maker lives");
+    // As another version of this program would write it.
+    let file = Path::new("/run/wirespeed/lab").join(format!("{id}.json"));
+    let mut lab: Value = serde_json::from_slice(&fs::read(&file).unwrap()).unwrap();
+    lab["scenario"]["of_another_version"] = true.into();
+    fs::write(&file, lab.to_string()).unwrap();
+    remove_left_behind();
+    assert!(!is_up() && file.exists(), "its maker lives");
     maker.kill().unwrap();
     maker.wait().unwrap();
     remove_left_behind();
