@@ -207,6 +207,7 @@ fn tuned(road: &Road, options: &Options) -> Result<Outcome, TuneError> {
         let figures = Figures {
             upload: Some(rate),
             download: Some(rate),
+            idle_rtt: Some(0.02),
             loaded_rtt: Some(rtt),
         };
         Ok((figures, diagnosis(&findings)))
@@ -278,6 +279,7 @@ fn the_same_fault_at_both_ends_is_tried_end_by_end_between_two_diagnoses() {
         let figures = Figures {
             upload: Some(178e6),
             download: Some(178e6),
+            idle_rtt: Some(0.02),
             loaded_rtt: Some(0.25),
         };
         let findings = if diagnoses.get() == 1 {

@@ -89,6 +89,9 @@ pub struct Stage {
     pub upload: Option<f64>,
     /// The other direction.
     pub download: Option<f64>,
+    /// Median RTT through the tunnel without load, in seconds.
+    #[serde(default)]
+    pub idle_rtt: Option<f64>,
     /// Median RTT through the tunnel while it was loaded, in seconds; the worse direction.
     pub loaded_rtt: Option<f64>,
     /// Codes of the findings that stood, worst first, without consequences.
@@ -103,7 +106,7 @@ pub struct Outcome {
     pub interface: String,
     /// Every remedy tried, in order.
     pub experiments: Vec<Experiment>,
-    /// The tunnel before, and after each remedy that was kept.
+    /// The tunnel before, and after the remedies of each cause of which one was kept.
     pub stages: Vec<Stage>,
     /// The changes in force now.
     pub kept: Vec<ChangeMade>,

@@ -3,11 +3,13 @@
 use wirespeed_facts::Known;
 use wirespeed_measure::statistics::median;
 use wirespeed_measure::{Comparison, Direction, RttSummary, Sample, Via};
+use wirespeed_tune::Stage;
 use wirespeed_words::{say, units};
 
 use super::rows::{Row, rows, words_of};
 use super::svg::{Drawn, Entry, Figure, Quantity};
 use super::timeline::Loads;
+use super::tried;
 use crate::measured_text;
 
 /// Without load and under it, outside the tunnel and through it.
@@ -69,6 +71,37 @@ pub(super) fn idle_and_loaded(
     figure(say!("html-rtt-title"), &found, caption, legend, absent)
 }
 
+/// Without load and under it, at each stage of a tune.
+pub(super) fn of_stages(stages: &[Stage]) -> Figure {
+    let mut found = Vec::new();
+    for (index, stage) in stages.iter().enumerate() {
+        let name = tried::stage_name(index, stage);
+        let idle = say!("html-rtt-stage-idle", stage = &name);
+        let loaded = say!("html-rtt-stage-loaded", stage = &name);
+        found.extend(stage.idle_rtt.map(|rtt| point(rtt, idle, "s0")));
+        found.extend(stage.loaded_rtt.map(|rtt| point(rtt, loaded, "s1")));
+    }
+    figure(
+        say!("html-rtt-title"),
+        &found,
+        say!("html-rtt-stages-caption"),
+        Vec::new(),
+        say!("html-rtt-absent"),
+    )
+}
+
+fn point(seconds: f64, name: String, class: &'static str) -> Row {
+    Row {
+        name,
+        class,
+        low: seconds,
+        value: seconds,
+        high: seconds,
+        text: units::time(seconds),
+        detail: None,
+    }
+}
+
 /// Under the loads of two sides, which the rows name.
 pub(super) fn loaded_sides(loads: &Loads<'_>) -> Figure {
     let found: Vec<Row> = ["s0", "s1"]
@@ -85,11 +118,7 @@ pub(super) fn loaded_sides(loads: &Loads<'_>) -> Figure {
         &found,
         say!("html-rtt-caption"),
         Vec::new(),
-        if loads.taken.is_empty() {
-            say!("html-rtt-absent-no-load")
-        } else {
-            say!("html-rtt-loads-absent")
-        },
+        say!("html-rtt-loads-absent"),
     )
 }
 

@@ -148,13 +148,8 @@ pub(super) fn stages(stages: &[Stage]) -> Markup {
         .iter()
         .enumerate()
         .map(|(index, stage)| {
-            let name = if index == 0 {
-                say!("html-stage-before")
-            } else {
-                say!("html-stage-after", code = clean(&stage.label))
-            };
             vec![
-                Cell::text(name),
+                Cell::text(stage_name(index, stage)),
                 known(stage.upload.map(units::rate)),
                 known(stage.download.map(units::rate)),
                 known(stage.loaded_rtt.map(units::time)),
@@ -162,4 +157,13 @@ pub(super) fn stages(stages: &[Stage]) -> Markup {
         })
         .collect();
     table(&heads, &rows)
+}
+
+/// A stage's place in the row: before everything, or after a remedy that was kept.
+pub(super) fn stage_name(index: usize, stage: &Stage) -> String {
+    if index == 0 {
+        say!("html-stage-before")
+    } else {
+        say!("html-stage-after", code = clean(&stage.label))
+    }
 }

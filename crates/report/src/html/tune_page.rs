@@ -54,8 +54,11 @@ pub fn tune(record: &TuneRecord, far_options: &str) -> String {
     for loads in &all_loads {
         figures.extend(loads.iter().map(timeline::throughput));
         figures.extend(loads.iter().map(timeline::window));
-        figures.extend(loads.iter().map(round_trips::loaded_sides));
+        // Where no load ran, the stages below have what is known of round trips.
+        let ran = loads.iter().filter(|one| !one.taken.is_empty());
+        figures.extend(ran.map(round_trips::loaded_sides));
     }
+    figures.push(round_trips::of_stages(&outcome.stages));
     figures.extend(tune_machines(record));
     let mut sections = vec![section(
         "verdict",

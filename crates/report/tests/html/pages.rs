@@ -7,11 +7,22 @@ use crate::{hostile, records};
 pub(crate) struct Page {
     pub(crate) name: &'static str,
     pub(crate) make: fn() -> String,
-    /// Charts that must be drawn: their kind, and how many of it.
-    pub(crate) drawn: &'static [(&'static str, usize)],
+    /// Were both directions compared? Then the charts of [`COMPARED`] must be drawn.
+    compared: bool,
+    /// What else must be drawn: the kind of chart, and how many of it.
+    more: &'static [(&'static str, usize)],
     /// Kinds whose figures the record lacks: the page says why there is no such chart.
     pub(crate) absent: &'static [&'static str],
 }
+
+/// What two compared directions and two machines give: the kind of chart, and how many of it.
+const COMPARED: &[(&str, usize)] = &[
+    ("shares", 1),
+    ("throughput", 2),
+    ("window", 2),
+    ("rtt", 1),
+    ("heat", 2),
+];
 
 const FAR: &str = " --far ssh://root@nas";
 
@@ -19,45 +30,29 @@ pub(crate) const PAGES: &[Page] = &[
     Page {
         name: "doctor",
         make: || html::doctor(&records::a_sweep(), FAR),
-        drawn: &[
-            ("shares", 1),
-            ("throughput", 2),
-            ("window", 2),
-            ("rtt", 1),
-            ("heat", 2),
-            ("sweep", 1),
-        ],
+        compared: true,
+        more: &[("sweep", 1)],
         absent: &["drops", "gains"],
     },
     Page {
         name: "black-hole",
         make: || html::doctor(&records::case("icmp-black-hole"), FAR),
-        drawn: &[
-            ("shares", 1),
-            ("throughput", 2),
-            ("window", 2),
-            ("rtt", 1),
-            ("heat", 2),
-        ],
+        compared: true,
+        more: &[],
         absent: &["drops", "sweep", "gains"],
     },
     Page {
         name: "congestion-control",
         make: || html::doctor(&records::case("congestion-control"), FAR),
-        drawn: &[
-            ("shares", 1),
-            ("throughput", 2),
-            ("window", 2),
-            ("rtt", 1),
-            ("heat", 2),
-            ("gains", 1),
-        ],
+        compared: true,
+        more: &[("gains", 1)],
         absent: &["drops", "sweep"],
     },
     Page {
         name: "nothing-far",
         make: || html::doctor(&records::case("unmeasured.nothing-far"), ""),
-        drawn: &[("rtt", 1)],
+        compared: false,
+        more: &[("rtt", 1)],
         absent: &[
             "shares",
             "throughput",
@@ -71,13 +66,15 @@ pub(crate) const PAGES: &[Page] = &[
     Page {
         name: "watched",
         make: || html::doctor(&records::watched(), FAR),
-        drawn: &[("throughput", 1), ("heat", 2), ("drops", 1)],
+        compared: false,
+        more: &[("throughput", 1), ("heat", 2), ("drops", 1)],
         absent: &[],
     },
     Page {
         name: "test",
         make: || html::test(&records::a_test()),
-        drawn: &[
+        compared: false,
+        more: &[
             ("shares", 1),
             ("throughput", 4),
             ("window", 4),
@@ -89,23 +86,19 @@ pub(crate) const PAGES: &[Page] = &[
     Page {
         name: "hour",
         make: || html::test(&records::an_hour()),
-        drawn: &[
-            ("shares", 1),
-            ("throughput", 2),
-            ("window", 2),
-            ("rtt", 1),
-            ("heat", 2),
-        ],
+        compared: true,
+        more: &[],
         absent: &["drops"],
     },
     Page {
         name: "tune",
         make: || html::tune(&records::a_tune(), FAR),
-        drawn: &[
+        compared: false,
+        more: &[
             ("gains", 2),
             ("throughput", 2),
             ("window", 2),
-            ("rtt", 2),
+            ("rtt", 3),
             ("heat", 2),
         ],
         absent: &["drops"],
@@ -113,62 +106,47 @@ pub(crate) const PAGES: &[Page] = &[
     Page {
         name: "tune-nothing",
         make: || html::tune(&records::a_tune_of_nothing(), FAR),
-        drawn: &[],
-        absent: &["gains", "throughput", "window", "rtt", "heat", "drops"],
+        compared: false,
+        more: &[("rtt", 1)],
+        absent: &["gains", "throughput", "window", "heat", "drops"],
     },
     Page {
         name: "hops",
         make: || html::hops(&records::hops()),
-        drawn: &[
-            ("hops", 1),
-            ("shares", 1),
-            ("throughput", 2),
-            ("window", 2),
-            ("rtt", 1),
-            ("heat", 2),
-        ],
+        compared: true,
+        more: &[("hops", 1)],
         absent: &["drops", "sweep", "gains"],
     },
     Page {
         name: "hostile-doctor",
         make: || html::doctor(&hostile::doctor(), FAR),
-        drawn: &[
-            ("shares", 1),
-            ("throughput", 2),
-            ("window", 2),
-            ("rtt", 1),
-            ("heat", 2),
-            ("drops", 1),
-        ],
+        compared: true,
+        more: &[("drops", 1)],
         absent: &["sweep", "gains"],
     },
     Page {
         name: "hostile-watched",
         make: || html::doctor(&hostile::watched(), FAR),
-        drawn: &[("throughput", 1), ("heat", 2), ("drops", 1)],
+        compared: false,
+        more: &[("throughput", 1), ("heat", 2), ("drops", 1)],
         absent: &[],
     },
     Page {
         name: "hostile-test",
         make: || html::test(&hostile::test()),
-        drawn: &[
-            ("shares", 1),
-            ("throughput", 2),
-            ("window", 2),
-            ("rtt", 1),
-            ("heat", 2),
-            ("drops", 1),
-        ],
+        compared: true,
+        more: &[("drops", 1)],
         absent: &[],
     },
     Page {
         name: "hostile-tune",
         make: || html::tune(&hostile::tune(), hostile::NAME),
-        drawn: &[
+        compared: false,
+        more: &[
             ("gains", 2),
             ("throughput", 2),
             ("window", 2),
-            ("rtt", 2),
+            ("rtt", 3),
             ("heat", 2),
             ("drops", 1),
         ],
@@ -177,20 +155,19 @@ pub(crate) const PAGES: &[Page] = &[
     Page {
         name: "hostile-hops",
         make: || html::hops(&hostile::hops()),
-        drawn: &[
-            ("hops", 1),
-            ("shares", 1),
-            ("throughput", 2),
-            ("window", 2),
-            ("rtt", 1),
-            ("heat", 2),
-            ("drops", 1),
-        ],
+        compared: true,
+        more: &[("hops", 1), ("drops", 1)],
         absent: &["sweep", "gains"],
     },
 ];
 
 impl Page {
+    /// Charts that must be drawn: their kind, and how many of it.
+    fn drawn(&self) -> Vec<(&'static str, usize)> {
+        let compared = if self.compared { COMPARED } else { &[] };
+        [compared, self.more].concat()
+    }
+
     /// Is every text of its record hostile?
     pub(crate) fn is_hostile(&self) -> bool {
         self.name.starts_with("hostile-")
@@ -218,7 +195,8 @@ impl Page {
             found.iter().filter(same).count()
         };
         let mut wrong = Vec::new();
-        for (kind, wanted) in self.drawn {
+        let must = self.drawn();
+        for (kind, wanted) in &must {
             let drawn = count(kind, true);
             if drawn != *wanted {
                 wrong.push(format!("{drawn} of {wanted} charts {kind} are drawn"));
@@ -231,7 +209,7 @@ impl Page {
         }
         for (kind, drawn) in found {
             let expected = if *drawn {
-                self.drawn.iter().any(|one| one.0 == kind)
+                must.iter().any(|one| one.0 == kind)
             } else {
                 self.absent.contains(&kind.as_str())
             };

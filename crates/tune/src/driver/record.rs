@@ -17,6 +17,7 @@ const SIZE_CODES: [&str; 3] = ["mtu-exceeds-path", "mtu-below-path", "icmp-black
 pub(crate) struct Figures {
     pub(crate) upload: Option<f64>,
     pub(crate) download: Option<f64>,
+    pub(crate) idle_rtt: Option<f64>,
     pub(crate) loaded_rtt: Option<f64>,
 }
 
@@ -44,6 +45,7 @@ impl Figures {
         Self {
             upload: best(Direction::Upload),
             download: best(Direction::Download),
+            idle_rtt: evidence.idle_rtt_tunnel.value().and_then(|rtt| rtt.median),
             loaded_rtt: tcp().filter_map(rtt).max_by(f64::total_cmp),
         }
     }
@@ -69,6 +71,7 @@ pub(super) fn stage(label: &str, figures: Figures, diagnosis: &Diagnosis) -> Sta
         label: label.to_owned(),
         upload: figures.upload,
         download: figures.download,
+        idle_rtt: figures.idle_rtt,
         loaded_rtt: figures.loaded_rtt,
         findings: diagnosis
             .findings

@@ -113,8 +113,10 @@ html-rtt-soak-tunnel = tunnel, longue charge, { $direction }
 html-rtt-high = 95 % : { $high }
 html-rtt-absent = Aucune requête d’écho n’a été envoyée.
 html-rtt-absent-because = Aucun aller-retour n’a été mesuré : { $why }
+html-rtt-stage-idle = { $stage }, au repos
+html-rtt-stage-loaded = { $stage }, en charge
+html-rtt-stages-caption = Médianes à travers le tunnel ; en charge, celle du sens le plus mauvais. Requêtes d’écho par la même voie que la charge.
 html-rtt-loads-title = Aller-retour en charge : { $what }
-html-rtt-absent-no-load = Aucune charge n’a été envoyée : il n’y a pas d’aller-retour en charge à montrer.
 html-rtt-loads-absent = Aucune requête d’écho n’a eu de réponse pendant ces charges : il n’y a pas d’aller-retour à montrer.
 html-rtt-all = au moins { $min }, médiane { $median }, { $high } à 95 %
 html-rtt-no-reply = { $sent ->
@@ -180,8 +182,8 @@ html-watched-in = reçu
 html-watched-out = envoyé
 html-watched-words = { $side } : médiane { $median }, { $high } au plus.
 html-watched-seconds = secondes
-html-watched-absent = Cet enregistrement n’a pas l’observation seconde par seconde.
-html-watched-group = observé, seconde par seconde
+html-watched-absent = Cet enregistrement n’a pas les tranches de l’observation.
+html-watched-group = observé, tranche par tranche
 
 # Les tableaux.
 html-measurements = Mesures
