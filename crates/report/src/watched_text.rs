@@ -28,21 +28,7 @@ pub(crate) fn watched(record: &DoctorRecord) -> Option<String> {
 /// A row per machine: what flowed, over how many connections, and how busy it was. Where their names leave no room for
 /// that, a column per machine.
 pub(crate) fn watch_table(record: &DoctorRecord, passive: &PassiveWatch, look: &Look) -> String {
-    let header = vec![
-        String::new(),
-        say!("report-in"),
-        say!("report-out"),
-        say!("report-connections"),
-        say!("report-sent-again"),
-        say!("report-busiest-core"),
-    ];
-    let ends = [Some(&passive.here), passive.far.as_ref()];
-    let rows: Vec<Vec<String>> = record
-        .machines
-        .iter()
-        .zip(ends)
-        .filter_map(|(machine, watched)| Some(watch_row(machine, watched?)))
-        .collect();
+    let (header, rows) = what_flowed(record, passive);
     let mut all = table(look, 2, &header, &rows, 1);
     if !look.has_room_for(&all) {
         let cells: Vec<&Vec<String>> = [&header].into_iter().chain(&rows).collect();
@@ -62,8 +48,30 @@ pub(crate) fn watch_table(record: &DoctorRecord, passive: &PassiveWatch, look: &
     out
 }
 
-/// A machine's name, and five figures: in, out, connections, sent again, busiest core.
-pub(crate) fn watch_row(machine: &MachineRecord, watched: &Watched) -> Vec<String> {
+/// The heads, and a row per machine: its name, then in, out, connections, sent again, busiest core.
+pub(crate) fn what_flowed(
+    record: &DoctorRecord,
+    passive: &PassiveWatch,
+) -> (Vec<String>, Vec<Vec<String>>) {
+    let heads = vec![
+        String::new(),
+        say!("report-in"),
+        say!("report-out"),
+        say!("report-connections"),
+        say!("report-sent-again"),
+        say!("report-busiest-core"),
+    ];
+    let ends = [Some(&passive.here), passive.far.as_ref()];
+    let rows = record
+        .machines
+        .iter()
+        .zip(ends)
+        .filter_map(|(machine, watched)| Some(row_of(machine, watched?)))
+        .collect();
+    (heads, rows)
+}
+
+fn row_of(machine: &MachineRecord, watched: &Watched) -> Vec<String> {
     let rates = machine
         .interface
         .as_ref()

@@ -112,21 +112,13 @@ fn pairs(comparison: &Comparison) -> Markup {
 
 /// What flowed by itself, a row per machine.
 pub(super) fn watched(record: &DoctorRecord, passive: &PassiveWatch) -> Markup {
-    let heads = [
-        String::new(),
-        say!("report-in"),
-        say!("report-out"),
-        say!("report-connections"),
-        say!("report-sent-again"),
-        say!("report-busiest-core"),
-    ];
-    let ends = [Some(&passive.here), passive.far.as_ref()];
-    let machines = record.machines.iter().zip(ends);
-    let rows: Vec<Vec<Cell>> = machines
-        .filter_map(|(machine, watched)| {
-            let mut row = watched_text::watch_row(machine, watched?).into_iter();
+    let (heads, rows) = watched_text::what_flowed(record, passive);
+    let rows: Vec<Vec<Cell>> = rows
+        .into_iter()
+        .map(|row| {
+            let mut row = row.into_iter();
             let name = row.next().map(Cell::text);
-            Some(name.into_iter().chain(row.map(Cell::number)).collect())
+            name.into_iter().chain(row.map(Cell::number)).collect()
         })
         .collect();
     let peer = record.peer.as_ref();
