@@ -44,7 +44,7 @@ pub use scenario::{
 };
 pub use shipped::{find, scenarios};
 pub use state::{Address, DelayMeans, Lab, Network, Owner, Phase};
-pub use status::{HostStatus, LabList, LabStatus, exec, get, list, status};
+pub use status::{HostStatus, LabList, LabStatus, exec, get, list, of_another_version, status};
 pub use topology::Host;
 pub use units::{Loss, Mtu, Queue, Rate, Span};
 pub use up::{EmulatorCommand, Progress, UpOptions, up};

@@ -32,7 +32,7 @@ pub struct LabStatus {
 pub struct LabList {
     /// The scenarios in the program.
     pub scenarios: Vec<Scenario>,
-    /// Every lab on this machine, ready, being made, or left behind.
+    /// Every lab on this machine, ready, being made, or left behind, but for those of another version of this program.
     pub labs: Vec<Lab>,
 }
 
@@ -48,11 +48,19 @@ pub struct HostStatus {
     pub processes: Vec<String>,
 }
 
-/// Every lab on this machine, ready, being made, or left behind.
+/// Every lab on this machine, ready, being made, or left behind, but for those of another version of this program.
 pub fn list() -> Vec<Lab> {
     state::identifiers()
         .iter()
         .filter_map(state::read)
+        .collect()
+}
+
+/// Labs that another version of this program made: their files can't be read, but by their identifiers they can be taken down.
+pub fn of_another_version() -> Vec<LabId> {
+    state::identifiers()
+        .into_iter()
+        .filter(|id| state::read(id).is_none() && state::life(id).is_some())
         .collect()
 }
 

@@ -188,6 +188,7 @@ fn one_that_ends_with_its_maker_is_left_behind_when_that_dies() {
     fs::write(&file, lab.to_string()).unwrap();
     remove_left_behind();
     assert!(!is_up() && file.exists(), "its maker lives");
+    assert!(wirespeed_lab::of_another_version().contains(&id));
     maker.kill().unwrap();
     maker.wait().unwrap();
     remove_left_behind();

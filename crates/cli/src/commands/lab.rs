@@ -152,16 +152,21 @@ fn down(labs: &[LabId], all: bool) -> Result<Exit, Failure> {
         ([], true) => wirespeed_lab::list()
             .into_iter()
             .map(|lab| lab.id)
+            .chain(wirespeed_lab::of_another_version())
             .collect(),
         ([], false) if wirespeed_lab::list().is_empty() => Vec::new(),
         ([], false) => vec![only(None)?.id],
         (named, _) => named.to_vec(),
     };
     for id in wanted {
-        let known = wirespeed_lab::get(&id);
+        let known = if wirespeed_lab::of_another_version().contains(&id) {
+            Ok(())
+        } else {
+            wirespeed_lab::get(&id).map(drop)
+        };
         // Also when nothing is known of it: something may be left of a lab whose record was lost.
         match (wirespeed_lab::down(&id), known) {
-            (Ok(()), Ok(_)) => terminal::mention(&say!("cli-lab-gone", lab = id.to_string())),
+            (Ok(()), Ok(())) => terminal::mention(&say!("cli-lab-gone", lab = id.to_string())),
             (Err(error), _) | (Ok(()), Err(error)) => {
                 first_failure = first_failure.or(Some(error));
             }
@@ -175,6 +180,7 @@ fn down(labs: &[LabId], all: bool) -> Result<Exit, Failure> {
 
 fn list(output: &Output) -> Result<Exit, Failure> {
     let (scenarios, labs) = (wirespeed_lab::scenarios(), wirespeed_lab::list());
+    let others = wirespeed_lab::of_another_version();
     if output.json {
         let list = LabList {
             scenarios: scenarios.to_vec(),
@@ -206,7 +212,10 @@ fn list(output: &Output) -> Result<Exit, Failure> {
             &format!("{} ({state})", lab.scenario.name),
         ));
     }
-    if labs.is_empty() {
+    for id in &others {
+        out.push_str(&look.entry(id.as_str(), 8, &say!("cli-lab-of-another-version")));
+    }
+    if labs.is_empty() && others.is_empty() {
         let _ = writeln!(out, "  {}", say!("cli-no-labs"));
     }
     terminal::print(&out)?;

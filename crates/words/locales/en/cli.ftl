@@ -92,6 +92,7 @@ cli-no-labs = none
 cli-lab-up = up
 cli-lab-building = being made
 cli-lab-left-behind = left behind; wirespeed lab down removes it
+cli-lab-of-another-version = of another version of wirespeed; wirespeed lab down removes it
 cli-no-lab = there is no lab
 cli-no-lab-todo = wirespeed lab up SCENARIO makes one
 cli-several-labs = there are several labs: { $names }

@@ -92,6 +92,7 @@ cli-no-labs = aucun
 cli-lab-up = en marche
 cli-lab-building = en construction
 cli-lab-left-behind = abandonné ; wirespeed lab down le supprime
+cli-lab-of-another-version = d’une autre version de wirespeed ; wirespeed lab down le supprime
 cli-no-lab = il n’y a pas de labo
 cli-no-lab-todo = wirespeed lab up SCÉNARIO en fait un
 cli-several-labs = il y a plusieurs labos : { $names }
