@@ -90,7 +90,7 @@ pub(crate) fn with_many_streams(
     end: End,
     direction: Direction,
 ) -> Option<f64> {
-    during(evidence.together(direction)?, end)
+    during(evidence.soak(direction, Via::Tunnel)?, end)
         .map(|cores| mean(cores.iter().map(CoreTime::busy_share)))
 }
 

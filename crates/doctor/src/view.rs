@@ -182,13 +182,16 @@ impl Evidence {
             .unwrap_or_default()
     }
 
-    /// The longer load of several connections through the tunnel.
+    /// The longer load of one direction, through the tunnel or outside it.
+    pub(crate) fn soak(&self, direction: Direction, via: Via) -> Option<&Sample> {
+        let mut soaks = self.soaks.iter();
+        soaks.find(|soak| soak.load.direction == direction && soak.load.via == via)
+    }
+
+    /// What several connections did through the tunnel together.
     pub(crate) fn together(&self, direction: Direction) -> Option<&Sample> {
-        self.soaks.iter().find(|soak| {
-            soak.load.via == Via::Tunnel
-                && soak.load.direction == direction
-                && soak.load.streams > 1
-        })
+        let soak = self.soak(direction, Via::Tunnel);
+        soak.filter(|soak| soak.load.streams > 1)
     }
 
     /// Did any load run through the tunnel?

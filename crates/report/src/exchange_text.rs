@@ -7,13 +7,13 @@ use wirespeed_measure::{ExchangeComparison, ExchangeSample, Percentiles, Via};
 use wirespeed_words::say;
 
 use crate::exchange_reasons;
-use crate::look::{Look, columns, table};
+use crate::look::{Look, columns, table, table_or_without};
 use crate::record::{failures, is_failure};
 use crate::units;
 
 /// Reasons for failures that are told, the most frequent first.
 const REASONS: usize = 5;
-/// The column of what nine tenths of the exchanges took.
+/// The column of what nine tenths of the exchanges took: the one that its neighbours tell most of.
 const NINE_TENTHS: usize = 3;
 
 /// In one clause: `the tunnel makes 83 % of the road's 4200 new connections per second`.
@@ -87,7 +87,7 @@ pub(crate) fn exchanges(exchanges: &ExchangeComparison, look: &Look) -> String {
             times.extend(time_row(exchanges, *via, &what, name, of));
         }
     }
-    let mut header = vec![
+    let header = vec![
         String::new(),
         String::new(),
         units::percent(0.5),
@@ -96,15 +96,7 @@ pub(crate) fn exchanges(exchanges: &ExchangeComparison, look: &Look) -> String {
         units::fixed(99.9, 1, "%"),
         say!("report-exchanges-longest"),
     ];
-    let mut all = table(look, 2, &header, &times, 2);
-    if !look.has_room_for(&all) {
-        // The one that its neighbours tell most of.
-        for row in times.iter_mut().chain([&mut header]) {
-            row.remove(NINE_TENTHS);
-        }
-        all = table(look, 2, &header, &times, 2);
-    }
-    out.push_str(&all);
+    out.push_str(&table_or_without(look, 2, header, times, 2, NINE_TENTHS));
     if let Some(ratio) = exchanges.ratio {
         let text = say!(
             "report-exchanges-share",

@@ -136,6 +136,25 @@ pub fn sheet(look: &Look, header: &[impl AsRef<str>], rows: &[Vec<String>]) -> S
     table(look, 2, header, rows, usize::MAX)
 }
 
+/// One table; where it is too wide, without the column `least`.
+pub(crate) fn table_or_without(
+    look: &Look,
+    indent: usize,
+    mut header: Vec<String>,
+    mut rows: Vec<Vec<String>>,
+    align_right_from: usize,
+    least: usize,
+) -> String {
+    let whole = table(look, indent, &header, &rows, align_right_from);
+    if look.has_room_for(&whole) {
+        return whole;
+    }
+    for row in rows.iter_mut().chain([&mut header]) {
+        row.remove(least);
+    }
+    table(look, indent, &header, &rows, align_right_from)
+}
+
 /// One table: columns as wide as their widest cell, two spaces apart; columns from `align_right_from` on are
 /// right-aligned.
 pub(crate) fn table(

@@ -4,7 +4,7 @@ use wirespeed_facts::{CoreTime, Known};
 use wirespeed_measure::{PassiveWatch, PeerWatched, RateSweep, SequenceProbe, Via, Watched};
 use wirespeed_words::say;
 
-use crate::look::{Look, clean, table};
+use crate::look::{Look, clean, table, table_or_without};
 use crate::measured_text::{PROBES, or_unknown};
 use crate::record::{DoctorRecord, MachineRecord, Measurements};
 use crate::{places, units};
@@ -38,12 +38,8 @@ pub(crate) fn watch_table(record: &DoctorRecord, passive: &PassiveWatch, look: &
         all = table(look, 2, &names, &turned, 1);
     }
     let mut out = format!("\n{all}");
-    if let Some(peer) = record
-        .peer
-        .as_ref()
-        .and_then(|key| passive.here.peers.get(key))
-    {
-        out.push_str(&look.paragraph(2, &heard(peer)));
+    if let Some(heard) = last_heard(record, passive) {
+        out.push_str(&look.paragraph(2, &heard));
     }
     out
 }
@@ -95,7 +91,11 @@ fn row_of(machine: &MachineRecord, watched: &Watched) -> Vec<String> {
 }
 
 /// When the peer was last heard, as this end knows it.
-pub(crate) fn heard(peer: &PeerWatched) -> String {
+pub(crate) fn last_heard(record: &DoctorRecord, passive: &PassiveWatch) -> Option<String> {
+    passive.here.peers.get(record.peer.as_ref()?).map(heard)
+}
+
+fn heard(peer: &PeerWatched) -> String {
     let silent = peer.unanswered > 0 && peer.unanswered_for > 0.0;
     let sent = units::bytes(peer.unanswered as f64);
     let time = units::time(peer.unanswered_for);
@@ -135,7 +135,7 @@ fn unknown() -> String {
     "?".to_owned()
 }
 
-/// The column of how much a rate varied.
+/// The column of how much a rate varied, which the last one tells, too.
 const VARIATION: usize = 2;
 
 /// The rates that were tried, lowest cap first.
@@ -145,7 +145,7 @@ pub(crate) fn sweep(sweep: &RateSweep, look: &Look) -> String {
         let key = |cap: Option<f64>| cap.unwrap_or(f64::INFINITY);
         key(one.cap).total_cmp(&key(other.cap))
     });
-    let mut rows: Vec<Vec<String>> = steps
+    let rows: Vec<Vec<String>> = steps
         .into_iter()
         .map(|step| {
             vec![
@@ -160,7 +160,7 @@ pub(crate) fn sweep(sweep: &RateSweep, look: &Look) -> String {
             ]
         })
         .collect();
-    let mut header = vec![
+    let header = vec![
         say!("report-sweep-cap"),
         say!("report-sweep-goodput"),
         say!("report-sweep-variation"),
@@ -168,14 +168,6 @@ pub(crate) fn sweep(sweep: &RateSweep, look: &Look) -> String {
         say!("report-sweep-rtt"),
         say!("report-sweep-stable"),
     ];
-    let mut all = table(look, 2, &header, &rows, 0);
-    if !look.has_room_for(&all) {
-        // What it shows is told by the last column, too.
-        for row in rows.iter_mut().chain([&mut header]) {
-            row.remove(VARIATION);
-        }
-        all = table(look, 2, &header, &rows, 0);
-    }
     let found = match sweep.stable_cap {
         Some(cap) => say!(
             "report-sweep-found",
@@ -187,7 +179,7 @@ pub(crate) fn sweep(sweep: &RateSweep, look: &Look) -> String {
     let mut out = String::from("\n");
     out.push_str(&look.bold(&say!("report-sweep", direction = sweep.direction.word())));
     out.push('\n');
-    out.push_str(&all);
+    out.push_str(&table_or_without(look, 2, header, rows, 0, VARIATION));
     out.push_str(&look.paragraph(2, &found));
     out
 }

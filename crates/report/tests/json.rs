@@ -13,6 +13,7 @@ mod hostile;
 #[path = "html/records.rs"]
 mod records;
 
+use records::json_files::json_files;
 use records::{case, cases, judged, recorded};
 
 fn assert_valid(what: &str, record: &impl Serialize) {
@@ -45,13 +46,8 @@ fn every_case_of_the_doctor_is_as_its_schemas_say() {
 
 #[test]
 fn what_earlier_releases_recorded_is_still_as_the_schemas_say() {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/recorded");
     let mut seen = 0;
-    for entry in std::fs::read_dir(folder).expect("the folder of records") {
-        let path = entry.expect("a record").path();
-        if path.extension().is_none_or(|extension| extension != "json") {
-            continue;
-        }
+    for path in json_files("tests/recorded") {
         let record = json_of(&path);
         // Without one it is what a report was made of.
         let Some(name) = record["schema"]["name"].as_str() else {

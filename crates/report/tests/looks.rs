@@ -1,10 +1,13 @@
 //! How recorded results look at 80 and at 120 columns, and that they fit at any.
 
+#[path = "support/json_files.rs"]
+mod json_files;
 #[path = "looks/tables.rs"]
 mod tables;
 
 use std::path::Path;
 
+use json_files::json_files;
 use serde::de::DeserializeOwned;
 use wirespeed_doctor::{Evidence, judge};
 use wirespeed_measure::{Comparison, Interval, Sample, Via};
@@ -174,13 +177,8 @@ fn a_diagnosis_in_french() {
 /// Whatever the doctor says, at whatever width, in whatever detail.
 #[test]
 fn every_diagnosis_fits() {
-    let cases = Path::new(env!("CARGO_MANIFEST_DIR")).join("../doctor/tests/cases");
     let mut seen = 0;
-    for entry in std::fs::read_dir(cases).expect("the cases") {
-        let path = entry.expect("a case").path();
-        if path.extension().is_none_or(|extension| extension != "json") {
-            continue;
-        }
+    for path in json_files("../doctor/tests/cases") {
         seen += 1;
         let evidence: Evidence = recorded(path.to_str().expect("a name"));
         for language in Language::ALL {

@@ -148,18 +148,19 @@ fn down(labs: &[LabId], all: bool) -> Result<Exit, Failure> {
             Err(error) => first_failure = first_failure.or(Some(error)),
         }
     }
+    let others = wirespeed_lab::of_another_version();
     let wanted = match (labs, all) {
         ([], true) => wirespeed_lab::list()
             .into_iter()
             .map(|lab| lab.id)
-            .chain(wirespeed_lab::of_another_version())
+            .chain(others.iter().cloned())
             .collect(),
         ([], false) if wirespeed_lab::list().is_empty() => Vec::new(),
         ([], false) => vec![only(None)?.id],
         (named, _) => named.to_vec(),
     };
     for id in wanted {
-        let known = if wirespeed_lab::of_another_version().contains(&id) {
+        let known = if others.contains(&id) {
             Ok(())
         } else {
             wirespeed_lab::get(&id).map(drop)
@@ -180,7 +181,6 @@ fn down(labs: &[LabId], all: bool) -> Result<Exit, Failure> {
 
 fn list(output: &Output) -> Result<Exit, Failure> {
     let (scenarios, labs) = (wirespeed_lab::scenarios(), wirespeed_lab::list());
-    let others = wirespeed_lab::of_another_version();
     if output.json {
         let list = LabList {
             scenarios: scenarios.to_vec(),
@@ -212,6 +212,7 @@ fn list(output: &Output) -> Result<Exit, Failure> {
             &format!("{} ({state})", lab.scenario.name),
         ));
     }
+    let others = wirespeed_lab::of_another_version();
     for id in &others {
         out.push_str(&look.entry(id.as_str(), 8, &say!("cli-lab-of-another-version")));
     }

@@ -181,10 +181,7 @@ fn idle(evidence: &Evidence, via: Via) -> Option<f64> {
 
 /// Median RTT during the longer load.
 fn soak_rtt(evidence: &Evidence, direction: Direction, via: Via) -> Option<f64> {
-    let soak = evidence
-        .soaks
-        .iter()
-        .find(|sample| sample.load.direction == direction && sample.load.via == via)?;
+    let soak = evidence.soak(direction, via)?;
     soak.loaded_rtt
         .as_ref()
         .filter(|rtt| rtt.received >= FEWEST_REPLIES)?

@@ -121,11 +121,9 @@ pub(super) fn watched(record: &DoctorRecord, passive: &PassiveWatch) -> Markup {
             name.into_iter().chain(row.map(Cell::number)).collect()
         })
         .collect();
-    let peer = record.peer.as_ref();
-    let peer = peer.and_then(|key| passive.here.peers.get(key));
     html! {
         (table(&heads, &rows))
-        @if let Some(peer) = peer { p.note { (watched_text::heard(peer)) } }
+        @if let Some(heard) = watched_text::last_heard(record, passive) { p.note { (heard) } }
     }
 }
 

@@ -168,12 +168,18 @@ fn drops(delta: &mut CountersDelta) {
 fn hostile<T: Serialize + DeserializeOwned>(record: &T) -> T {
     let mut made = serde_json::to_value(record).expect("a record is JSON");
     let mut places = BTreeSet::new();
-    texts(&made, &mut String::new(), &mut places);
+    each_text(&mut made, &mut String::new(), &mut |place, _| {
+        places.insert(place.to_owned());
+    });
     // The name of its schema is not what it says, but what it is.
     places.retain(|place| !place.ends_with("/schema/name"));
     for place in &places {
         let mut tried = made.clone();
-        replace(&mut tried, &mut String::new(), place);
+        each_text(&mut tried, &mut String::new(), &mut |at, text| {
+            if at == place {
+                NAME.clone_into(text);
+            }
+        });
         if serde_json::from_value::<T>(tried.clone()).is_ok() {
             made = tried;
         }
@@ -181,37 +187,18 @@ fn hostile<T: Serialize + DeserializeOwned>(record: &T) -> T {
     serde_json::from_value(made).expect("a record as before")
 }
 
-/// Where there are texts: names of fields, and one sign for all places of a list.
-fn texts(value: &Value, place: &mut String, places: &mut BTreeSet<String>) {
+/// Every text, with its place: names of fields, and one sign for all places of a list.
+fn each_text(value: &mut Value, place: &mut String, run: &mut dyn FnMut(&str, &mut String)) {
     match value {
-        Value::String(_) => {
-            places.insert(place.clone());
-        }
+        Value::String(text) => run(place, text),
         Value::Array(all) => within(place, "*", |place| {
             for one in all {
-                texts(one, place, places);
+                each_text(one, place, run);
             }
         }),
         Value::Object(fields) => {
             for (name, field) in fields {
-                within(place, name, |place| texts(field, place, places));
-            }
-        }
-        _ => {}
-    }
-}
-
-fn replace(value: &mut Value, place: &mut String, wanted: &str) {
-    match value {
-        Value::String(text) if place == wanted => NAME.clone_into(text),
-        Value::Array(all) => within(place, "*", |place| {
-            for one in all {
-                replace(one, place, wanted);
-            }
-        }),
-        Value::Object(fields) => {
-            for (name, field) in fields {
-                within(place, name, |place| replace(field, place, wanted));
+                within(place, name, |place| each_text(field, place, run));
             }
         }
         _ => {}

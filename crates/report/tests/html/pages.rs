@@ -7,16 +7,17 @@ use crate::{hostile, records};
 pub(crate) struct Page {
     pub(crate) name: &'static str,
     pub(crate) make: fn() -> String,
-    /// Were both directions compared? Then the charts of [`COMPARED`] must be drawn.
-    compared: bool,
-    /// What else must be drawn: the kind of chart, and how many of it.
-    more: &'static [(&'static str, usize)],
+    /// Charts that must be drawn, in lists that several pages have.
+    drawn: &'static [&'static [Charts]],
     /// Kinds whose figures the record lacks: the page says why there is no such chart.
     pub(crate) absent: &'static [&'static str],
 }
 
-/// What two compared directions and two machines give: the kind of chart, and how many of it.
-const COMPARED: &[(&str, usize)] = &[
+/// A kind of chart, and how many of it.
+type Charts = (&'static str, usize);
+
+/// What two compared directions and two machines give.
+const COMPARED: &[Charts] = &[
     ("shares", 1),
     ("throughput", 2),
     ("window", 2),
@@ -24,35 +25,43 @@ const COMPARED: &[(&str, usize)] = &[
     ("heat", 2),
 ];
 
+/// What two experiments and two machines give.
+const TUNED: &[Charts] = &[
+    ("gains", 2),
+    ("throughput", 2),
+    ("window", 2),
+    ("rtt", 3),
+    ("heat", 2),
+];
+
+/// What two machines give that were watched.
+const WATCHED: &[Charts] = &[("throughput", 1), ("heat", 2), ("drops", 1)];
+
 const FAR: &str = " --far ssh://root@nas";
 
 pub(crate) const PAGES: &[Page] = &[
     Page {
         name: "doctor",
         make: || html::doctor(&records::a_sweep(), FAR),
-        compared: true,
-        more: &[("sweep", 1)],
+        drawn: &[COMPARED, &[("sweep", 1)]],
         absent: &["drops", "gains"],
     },
     Page {
         name: "black-hole",
         make: || html::doctor(&records::case("icmp-black-hole"), FAR),
-        compared: true,
-        more: &[],
+        drawn: &[COMPARED],
         absent: &["drops", "sweep", "gains"],
     },
     Page {
         name: "congestion-control",
         make: || html::doctor(&records::case("congestion-control"), FAR),
-        compared: true,
-        more: &[("gains", 1)],
+        drawn: &[COMPARED, &[("gains", 1)]],
         absent: &["drops", "sweep"],
     },
     Page {
         name: "nothing-far",
         make: || html::doctor(&records::case("unmeasured.nothing-far"), ""),
-        compared: false,
-        more: &[("rtt", 1)],
+        drawn: &[&[("rtt", 1)]],
         absent: &[
             "shares",
             "throughput",
@@ -66,108 +75,78 @@ pub(crate) const PAGES: &[Page] = &[
     Page {
         name: "watched",
         make: || html::doctor(&records::watched(), FAR),
-        compared: false,
-        more: &[("throughput", 1), ("heat", 2), ("drops", 1)],
+        drawn: &[WATCHED],
         absent: &[],
     },
     Page {
         name: "test",
         make: || html::test(&records::a_test()),
-        compared: false,
-        more: &[
+        drawn: &[&[
             ("shares", 1),
             ("throughput", 4),
             ("window", 4),
             ("rtt", 1),
             ("heat", 2),
-        ],
+        ]],
         absent: &["drops"],
     },
     Page {
         name: "hour",
         make: || html::test(&records::an_hour()),
-        compared: true,
-        more: &[],
+        drawn: &[COMPARED],
         absent: &["drops"],
     },
     Page {
         name: "tune",
         make: || html::tune(&records::a_tune(), FAR),
-        compared: false,
-        more: &[
-            ("gains", 2),
-            ("throughput", 2),
-            ("window", 2),
-            ("rtt", 3),
-            ("heat", 2),
-        ],
+        drawn: &[TUNED],
         absent: &["drops"],
     },
     Page {
         name: "tune-nothing",
         make: || html::tune(&records::a_tune_of_nothing(), FAR),
-        compared: false,
-        more: &[("rtt", 1)],
+        drawn: &[&[("rtt", 1)]],
         absent: &["gains", "throughput", "window", "heat", "drops"],
     },
     Page {
         name: "hops",
         make: || html::hops(&records::hops()),
-        compared: true,
-        more: &[("hops", 1)],
+        drawn: &[COMPARED, &[("hops", 1)]],
         absent: &["drops", "sweep", "gains"],
     },
     Page {
         name: "hostile-doctor",
         make: || html::doctor(&hostile::doctor(), FAR),
-        compared: true,
-        more: &[("drops", 1)],
+        drawn: &[COMPARED, &[("drops", 1)]],
         absent: &["sweep", "gains"],
     },
     Page {
         name: "hostile-watched",
         make: || html::doctor(&hostile::watched(), FAR),
-        compared: false,
-        more: &[("throughput", 1), ("heat", 2), ("drops", 1)],
+        drawn: &[WATCHED],
         absent: &[],
     },
     Page {
         name: "hostile-test",
         make: || html::test(&hostile::test()),
-        compared: true,
-        more: &[("drops", 1)],
+        drawn: &[COMPARED, &[("drops", 1)]],
         absent: &[],
     },
     Page {
         name: "hostile-tune",
         make: || html::tune(&hostile::tune(), hostile::NAME),
-        compared: false,
-        more: &[
-            ("gains", 2),
-            ("throughput", 2),
-            ("window", 2),
-            ("rtt", 3),
-            ("heat", 2),
-            ("drops", 1),
-        ],
+        drawn: &[TUNED, &[("drops", 1)]],
         absent: &[],
     },
     Page {
         name: "hostile-hops",
         make: || html::hops(&hostile::hops()),
-        compared: true,
-        more: &[("hops", 1), ("drops", 1)],
+        drawn: &[COMPARED, &[("hops", 1), ("drops", 1)]],
         absent: &["sweep", "gains"],
     },
 ];
 
 impl Page {
-    /// Charts that must be drawn: their kind, and how many of it.
-    fn drawn(&self) -> Vec<(&'static str, usize)> {
-        let compared = if self.compared { COMPARED } else { &[] };
-        [compared, self.more].concat()
-    }
-
     /// Is every text of its record hostile?
     pub(crate) fn is_hostile(&self) -> bool {
         self.name.starts_with("hostile-")
@@ -195,7 +174,7 @@ impl Page {
             found.iter().filter(same).count()
         };
         let mut wrong = Vec::new();
-        let must = self.drawn();
+        let must = self.drawn.concat();
         for (kind, wanted) in &must {
             let drawn = count(kind, true);
             if drawn != *wanted {

@@ -11,6 +11,11 @@ use wirespeed_measure::{
 };
 use wirespeed_report::{DoctorRecord, HopsRecord, TestRecord, TuneRecord};
 
+use json_files::json_files;
+
+#[path = "../support/json_files.rs"]
+pub(crate) mod json_files;
+
 fn read<T: DeserializeOwned>(path: &Path) -> T {
     let text =
         std::fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
@@ -25,14 +30,7 @@ pub(crate) fn recorded<T: DeserializeOwned>(name: &str) -> T {
 
 /// Every case of the doctor.
 pub(crate) fn cases() -> Vec<PathBuf> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../doctor/tests/cases");
-    let mut all: Vec<PathBuf> = std::fs::read_dir(folder)
-        .expect("the folder of cases")
-        .map(|entry| entry.expect("a case").path())
-        .filter(|path| path.extension().is_some_and(|one| one == "json"))
-        .collect();
-    all.sort();
-    all
+    json_files("../doctor/tests/cases")
 }
 
 /// A case of the doctor, judged in the language of the moment.

@@ -117,7 +117,6 @@ fn many_connections_fill_the_gaps_that_one_leaves() {
     let mut evidence = busy(0.86, 0.5);
     let with_soak = |evidence: &mut Evidence, share: f64| {
         let mut soak = sample(Via::Tunnel, Direction::Upload, 90e6);
-        soak.load.streams = 8;
         at(&mut soak, End::Far).cores = vec![core(share); 4];
         evidence.soaks = vec![soak];
     };
