@@ -127,8 +127,8 @@ report-comparison = { $direction } { $protocol }, { $streams ->
 report-sample-stalled = stalled
 report-sample-ran = ran { $time }
 report-sample-retransmits = { $count ->
-    [one] { $count } retransmit
-   *[other] { $count } retransmits
+    [one] { $count } segment sent again
+   *[other] { $count } segments sent again
  }
 report-sample-lost = { $share } lost
 report-sample-died = { $count ->
