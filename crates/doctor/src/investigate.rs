@@ -266,7 +266,6 @@ pub(crate) fn blank(ends: &Ends, here: Facts, far: Option<Facts>, expect: Option
         sequences: Vec::new(),
         segmentation: Vec::new(),
         sweeps: Vec::new(),
-        exchanges: Vec::new(),
         passive: None,
         asked: Vec::new(),
         expected_rate: expect,

@@ -3,8 +3,8 @@
 use serde::{Deserialize, Serialize};
 use wirespeed_facts::{CountersDelta, Facts, Known};
 use wirespeed_measure::{
-    Comparison, Direction, Estimate, ExchangeComparison, NotMeasured, PassiveWatch, PathMtu,
-    RateSweep, RttSummary, Sample, SegmentationProbe, SequenceProbe, TunnelSweep,
+    Comparison, Direction, Estimate, NotMeasured, PassiveWatch, PathMtu, RateSweep, RttSummary,
+    Sample, SegmentationProbe, SequenceProbe, TunnelSweep,
 };
 use wirespeed_settings::{Setting, Value};
 
@@ -68,9 +68,6 @@ pub struct Evidence {
     /// The search for the highest rate that stays stable, where it was asked for or suspected.
     #[serde(default)]
     pub sweeps: Vec<RateSweep>,
-    /// Many short exchanges, where they were asked for.
-    #[serde(default)]
-    pub exchanges: Vec<ExchangeComparison>,
     /// What flowed by itself (`--passive`); then there are no loads and no probes.
     #[serde(default)]
     pub passive: Option<PassiveWatch>,

@@ -17,14 +17,6 @@ pub(crate) fn readings(evidence: &Evidence, end: End) -> Vec<&CountersDelta> {
         .flat_map(|comparison| &comparison.samples)
         .chain(&evidence.soaks)
         .filter_map(|sample| moved(sample, end));
-    let exchanges = evidence
-        .exchanges
-        .iter()
-        .flat_map(|exchanges| &exchanges.samples)
-        .filter_map(|sample| match end {
-            End::Here => Some(&sample.here),
-            End::Far => sample.far.as_ref(),
-        });
     let watched = evidence.passive.as_ref().and_then(|passive| match end {
         End::Here => Some(&passive.here.counters),
         End::Far => passive.far.as_ref().map(|watched| &watched.counters),
@@ -32,7 +24,6 @@ pub(crate) fn readings(evidence: &Evidence, end: End) -> Vec<&CountersDelta> {
     probing
         .into_iter()
         .chain(loads)
-        .chain(exchanges)
         .chain(watched)
         .collect()
 }

@@ -74,7 +74,6 @@ pub(crate) fn healthy() -> Evidence {
             .to_vec(),
         segmentation: Vec::new(),
         sweeps: Vec::new(),
-        exchanges: Vec::new(),
         passive: None,
         asked: Vec::new(),
         expected_rate: None,

@@ -42,14 +42,6 @@ fn deltas(evidence: &mut Evidence) -> Vec<&mut CountersDelta> {
         .flat_map(|sample| [Some(&mut sample.here), sample.far.as_mut()])
         .flatten()
         .collect();
-    deltas.extend(
-        evidence
-            .exchanges
-            .iter_mut()
-            .flat_map(|comparison| &mut comparison.samples)
-            .flat_map(|sample| [Some(&mut sample.here), sample.far.as_mut()])
-            .flatten(),
-    );
     deltas.extend(evidence.probing_here.as_mut());
     deltas.extend(evidence.probing_far.as_mut());
     if let Some(passive) = &mut evidence.passive {

@@ -34,6 +34,18 @@ fn every_recorded_case_gives_the_finding_it_is_named_by() {
     assert!(seen >= 14, "only {seen} cases");
 }
 
+/// A recording may carry what this version does not know, and what one before it knew: `exchanges` was such a field.
+#[test]
+fn what_is_not_known_of_a_recording_is_passed_over() {
+    let text = std::fs::read_to_string(folder().join("healthy.iperf3-only.json")).expect("a case");
+    let plain: Evidence = serde_json::from_str(&text).expect("evidence");
+    let mut object: serde_json::Value = serde_json::from_str(&text).expect("JSON");
+    let sample = serde_json::json!({"via": "tunnel", "wanted": 1000, "failed": {"connect: timed out": 20}});
+    object["exchanges"] = serde_json::json!([{"at_once": 500, "samples": [sample]}]);
+    let stuffed: Evidence = serde_json::from_value(object).expect("evidence with more in it");
+    assert_eq!(stuffed, plain);
+}
+
 fn check(name: &str, code: &str, diagnosis: &Diagnosis) {
     let causes: Vec<&str> = diagnosis
         .findings

@@ -2,9 +2,6 @@ accept-queue-title = Connections are made faster than a program accepts them
 accept-queue-because = { $attempts } attempts to connect to { $host } found the queue of a listening program full, and were dropped to be tried again.
 accept-queue-because-program = { $attempts } attempts to connect to { $host } found the queue of a listening program { $program } full, and were dropped to be tried again.
 accept-queue-line-queue = queue of { $listener } (`ss -lnt`): longest, now
-accept-queue-line-hurt = connections of { $wanted } that failed or took over { $time }
-accept-queue-line-connect = time to connect, median and 99 %
-accept-queue-line-failed = failed: { $why }
 accept-queue-remedy-program = A longer backlog in the program's own settings (nginx `listen … backlog=4096`, Apache `ListenBacklog`), or more processes that accept
 accept-queue-persistence-program = in the program's configuration
 accept-queue-risk-program = a restart of the program; clients wait in the queue instead of trying again

@@ -2,9 +2,6 @@ accept-queue-title = Les connexions arrivent plus vite qu’un programme ne les 
 accept-queue-because = { $attempts } tentatives de connexion à { $host } ont trouvé pleine la file d’attente d’un programme en écoute et ont été rejetées : les clients doivent réessayer.
 accept-queue-because-program = { $attempts } tentatives de connexion à { $host } ont trouvé pleine la file d’attente du programme en écoute { $program } et ont été rejetées : les clients doivent réessayer.
 accept-queue-line-queue = file d’attente de { $listener } (`ss -lnt`) : longueur maximale, actuelle
-accept-queue-line-hurt = part des { $wanted } connexions qui ont échoué ou mis plus de { $time }
-accept-queue-line-connect = temps d’établissement d’une connexion, médiane et 99 %
-accept-queue-line-failed = échec : { $why }
 accept-queue-remedy-program = Un backlog plus long dans les réglages du programme lui-même (nginx `listen … backlog=4096`, Apache `ListenBacklog`), ou davantage de processus qui acceptent
 accept-queue-persistence-program = dans la configuration du programme
 accept-queue-risk-program = un redémarrage du programme ; les clients attendent dans la file au lieu de réessayer
