@@ -40,7 +40,8 @@ fn what_is_not_known_of_a_recording_is_passed_over() {
     let text = std::fs::read_to_string(folder().join("healthy.iperf3-only.json")).expect("a case");
     let plain: Evidence = serde_json::from_str(&text).expect("evidence");
     let mut object: serde_json::Value = serde_json::from_str(&text).expect("JSON");
-    let sample = serde_json::json!({"via": "tunnel", "wanted": 1000, "failed": {"connect: timed out": 20}});
+    let sample =
+        serde_json::json!({"via": "tunnel", "wanted": 1000, "failed": {"connect: timed out": 20}});
     object["exchanges"] = serde_json::json!([{"at_once": 500, "samples": [sample]}]);
     let stuffed: Evidence = serde_json::from_value(object).expect("evidence with more in it");
     assert_eq!(stuffed, plain);
