@@ -26,11 +26,12 @@ const MOST_HOPS: usize = 3;
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum Standing {
-    /// At the rule's share or above, or not clearly below it.
+    /// At the rule's share or above, the whole interval or at least its middle.
     Good,
     /// The whole interval lies below.
     Below,
-    /// Not measured, too seldom, or too unsteady to tell.
+    /// Not measured, too seldom, or not clearly enough to tell: the middle lies below and the interval does not end there,
+    /// or it is too wide.
     Unknown,
 }
 
@@ -182,9 +183,10 @@ fn share(
 ) -> Share {
     let standing = match (ratio, should) {
         (Some(ratio), Some(should)) if rounds >= FEWEST_PAIRS => {
+            let too_wide = ratio.low < should && ratio.high - ratio.low > TOO_WIDE;
             if ratio.high < should {
                 Standing::Below
-            } else if ratio.low < should && ratio.high - ratio.low > TOO_WIDE {
+            } else if ratio.value < should || too_wide {
                 Standing::Unknown
             } else {
                 Standing::Good

@@ -39,6 +39,7 @@ fn chain(hops: Vec<HopMeasured>, whole: f64) -> ChainMeasured {
         .unwrap();
     let bare = hops[worst].rates[0].bare.unwrap();
     ChainMeasured {
+        started_at: None,
         whole: vec![WholeRates {
             direction: Direction::Upload,
             rate: Some(whole),
@@ -187,6 +188,44 @@ fn what_reaches_from_slow_to_healthy_is_not_known() {
     let report = judge_hops(measured);
     assert_eq!(report.verdict, Verdict::Unmeasured);
     not_said_to_carry(&report);
+}
+
+#[test]
+fn what_is_rather_slow_is_not_called_good() {
+    let standing = |value, low, high| {
+        let mut measured = chain(vec![hop("a", "b", 100e6, Some(90e6))], 90e6);
+        measured.whole.clear();
+        measured.hops[0].rates[0].ratio = Some(Estimate { value, low, high });
+        let report = judge_hops(measured);
+        (report.hops[0].shares[0].standing, report.verdict)
+    };
+    let unknown = (Standing::Unknown, Verdict::Unmeasured);
+    assert_eq!(standing(0.7, 0.55, 0.92), unknown);
+    assert_eq!(standing(0.89, 0.87, 0.9), unknown);
+    assert_eq!(
+        standing(0.91, 0.86, 0.93),
+        (Standing::Good, Verdict::Healthy)
+    );
+    assert_eq!(
+        standing(0.7, 0.55, 0.89),
+        (Standing::Below, Verdict::Findings)
+    );
+    // The rule of half, too.
+    let mut measured = chain(
+        vec![
+            hop("a", "hub", 100e6, Some(95e6)),
+            hop("hub", "b", 100e6, Some(95e6)),
+        ],
+        60e6,
+    );
+    measured.whole[0].of_worst = Some(Estimate {
+        value: 0.3,
+        low: 0.15,
+        high: 0.52,
+    });
+    let report = judge_hops(measured);
+    assert_eq!(report.whole[0].standing, Standing::Unknown);
+    assert_eq!(report.verdict, Verdict::Unmeasured);
 }
 
 fn not_said_to_carry(report: &HopReport) {
