@@ -116,6 +116,9 @@ pub struct WholeRates {
 pub struct ChainMeasured {
     /// In order.
     pub hops: Vec<HopMeasured>,
+    /// Seconds since the Unix epoch; `None` where an earlier release recorded it.
+    #[serde(default)]
+    pub started_at: Option<f64>,
     /// One per direction.
     pub whole: Vec<WholeRates>,
     /// Median round trip from end to end without load, seconds.

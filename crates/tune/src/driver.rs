@@ -6,7 +6,7 @@
 
 mod record;
 
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use wirespeed_doctor::{Change, Diagnosis, End, Evidence, Finding, Goal, Remedy};
 use wirespeed_measure::{Direction, Ends, Load, NotMeasured, Progress, Protocol, Sample, Via};
@@ -88,6 +88,7 @@ pub(crate) fn drive(
     diagnose: &mut dyn FnMut() -> Result<(Figures, Diagnosis), TuneError>,
     progress: &dyn Progress,
 ) -> Result<Outcome, TuneError> {
+    let started_at = SystemTime::now().duration_since(UNIX_EPOCH);
     let mut tuner = Tuner {
         hands,
         options,
@@ -111,6 +112,7 @@ pub(crate) fn drive(
     progress.step(&say!("doctor-step-done"), 1.0, 0.0);
     Ok(Outcome {
         interface,
+        started_at: started_at.ok().map(|since| since.as_secs_f64()),
         experiments: tuner.experiments,
         stages: run.stages,
         kept: tuner.kept,

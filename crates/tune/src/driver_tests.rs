@@ -253,6 +253,7 @@ fn one_remedy_uncovers_the_next_and_both_are_kept() {
         ["begin Here", "begin Far", "keep Here 2", "keep Far 1"]
     );
     assert!(outcome.ended_early.is_none() && outcome.confirm_within.is_some());
+    assert!(outcome.started_at.is_some_and(|at| at > 1.7e9));
 }
 
 #[test]

@@ -104,6 +104,9 @@ pub struct Stage {
 pub struct Outcome {
     /// The tunnel's interface here.
     pub interface: String,
+    /// Seconds since the Unix epoch; `None` where an earlier release recorded it.
+    #[serde(default)]
+    pub started_at: Option<f64>,
     /// Every remedy tried, in order.
     pub experiments: Vec<Experiment>,
     /// The tunnel before, and after the remedies of each cause of which one was kept.

@@ -1,6 +1,6 @@
 //! Takes a chain's samples, hop by hop and as a whole, in turn.
 
-use std::time::Instant;
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use wirespeed_words::say;
 
@@ -18,6 +18,8 @@ pub(super) struct Taking<'a> {
     plan: &'a ChainPlan,
     progress: &'a dyn Progress,
     begun: Instant,
+    /// Seconds since the Unix epoch.
+    started_at: Option<f64>,
     taken: usize,
     /// Per direction, per round, per hop.
     hops: Vec<Vec<Vec<Round>>>,
@@ -44,6 +46,10 @@ impl<'a> Taking<'a> {
             plan,
             progress,
             begun: Instant::now(),
+            started_at: SystemTime::now()
+                .duration_since(UNIX_EPOCH)
+                .ok()
+                .map(|since| since.as_secs_f64()),
             taken: 0,
             hops: vec![Vec::new(); plan.directions.len()],
             whole: vec![Vec::new(); plan.directions.len()],
@@ -276,6 +282,7 @@ impl<'a> Taking<'a> {
             Vec::new()
         };
         ChainMeasured {
+            started_at: self.started_at,
             hops,
             whole,
             whole_idle_rtt: self.whole_idle,
