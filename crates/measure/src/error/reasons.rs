@@ -22,6 +22,15 @@ pub(super) fn told(reason: &str) -> String {
     {
         return say!("measure-daemon-silent", socket = socket);
     }
+    if let Some(socket) = reason
+        .strip_prefix("the daemon behind ")
+        .and_then(|rest| rest.strip_suffix(" answered more than 32 MiB"))
+    {
+        return say!("measure-daemon-endless", socket = socket);
+    }
+    if let Some(errno) = reason.strip_prefix("the daemon refused to describe the device: errno ") {
+        return say!("measure-daemon-refused", errno = errno);
+    }
     if let Some(why) = reason.strip_prefix("the kernel refused to tell its WireGuard devices: ") {
         return say!("measure-kernel-refused", why = of_the_system(why));
     }
@@ -53,6 +62,8 @@ mod tests {
         let mut known = vec![
             "the daemon behind /var/run/wireguard/wg0.sock gave no whole answer within 1 s"
                 .to_owned(),
+            "the daemon behind /var/run/wireguard/wg0.sock answered more than 32 MiB".to_owned(),
+            "the daemon refused to describe the device: errno -22".to_owned(),
             format!("the kernel refused to tell its WireGuard devices: {refused}"),
         ];
         known.extend([2, 13, 111].map(|number| {
