@@ -31,6 +31,8 @@ const FLOOR: f64 = 0.05;
 /// The search ends when the highest stable cap is known to so much of the top.
 const CLOSE_ENOUGH: f64 = 0.08;
 const STEPS_AT_MOST: usize = 8;
+/// How the rate is capped, as records have it.
+const PACING: &str = "TCP pacing";
 
 impl Ends {
     /// Searches for the highest cap that one TCP connection through the tunnel carries (95 % of it and more) steadily.
@@ -71,10 +73,20 @@ impl Ends {
         progress.step(&say!("doctor-step-done"), 1.0, 0.0);
         Ok(RateSweep {
             direction,
-            capped_by: "TCP pacing".to_owned(),
+            capped_by: PACING.to_owned(),
             steps,
             stable_cap: search.stable,
         })
+    }
+}
+
+impl RateSweep {
+    /// How the rate was capped, in the language of the moment. What is not known is told as it is.
+    pub fn capped_by_words(&self) -> String {
+        match self.capped_by.as_str() {
+            PACING => say!("measure-tcp-pacing"),
+            other => other.to_owned(),
+        }
     }
 }
 
@@ -167,6 +179,7 @@ impl Search {
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
+    use wirespeed_words::{Language, within};
 
     use super::*;
 
@@ -213,6 +226,21 @@ mod tests {
                 prop_assert!(share < FLOOR + CLOSE_ENOUGH);
             }
         }
+    }
+
+    #[test]
+    fn what_capped_the_rate_is_told_in_the_readers_language() {
+        let mut sweep = RateSweep {
+            direction: Direction::Upload,
+            capped_by: PACING.to_owned(),
+            steps: Vec::new(),
+            stable_cap: None,
+        };
+        let french = |sweep: &RateSweep| within(Language::French, || sweep.capped_by_words());
+        assert_eq!(sweep.capped_by_words(), PACING);
+        assert_eq!(french(&sweep), "la cadence de TCP (pacing)");
+        "a shaper".clone_into(&mut sweep.capped_by);
+        assert_eq!(french(&sweep), "a shaper");
     }
 
     #[test]

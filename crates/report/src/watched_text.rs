@@ -172,9 +172,9 @@ pub(crate) fn sweep(sweep: &RateSweep, look: &Look) -> String {
         Some(cap) => say!(
             "report-sweep-found",
             cap = units::rate(cap),
-            by = &sweep.capped_by
+            by = sweep.capped_by_words()
         ),
-        None => say!("report-sweep-none", by = &sweep.capped_by),
+        None => say!("report-sweep-none", by = sweep.capped_by_words()),
     };
     let mut out = String::from("\n");
     out.push_str(&look.bold(&say!("report-sweep", direction = sweep.direction.word())));

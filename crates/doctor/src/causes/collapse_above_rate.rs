@@ -184,7 +184,7 @@ fn found(evidence: &Evidence, collapse: &Collapse<'_>) -> Found {
         .steps
         .iter()
         .map(|step| {
-            let by = &sweep.capped_by;
+            let by = sweep.capped_by_words();
             line(
                 if step.stable {
                     say!("collapse-above-rate-line-steady", by = by, direction = &way)

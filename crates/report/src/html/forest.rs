@@ -253,7 +253,11 @@ pub(super) fn sweep(sweep: &RateSweep) -> Figure {
         kind: "sweep",
         title,
         drawn: Ok(Drawn {
-            caption: say!("html-sweep-caption", found = &found, by = &sweep.capped_by),
+            caption: say!(
+                "html-sweep-caption",
+                found = &found,
+                by = sweep.capped_by_words()
+            ),
             legend: vec![
                 Entry::new("kept", say!("html-sweep-stable")),
                 Entry::new("cross", say!("html-sweep-unstable")),

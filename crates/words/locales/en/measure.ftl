@@ -66,6 +66,7 @@ measure-step-cap = a cap of { NUMBER($rate, minimumFractionDigits: 3) } Mbit/s
 measure-step-no-cap = without a cap
 measure-step-watching = watching
 
+measure-tcp-pacing = TCP pacing
 # Remarks on a comparison.
 measure-remark-wide = after { $pairs } pairs the interval is still wide
 measure-remark-stalled = the tunnel stalled in all of { $samples } samples; more were not taken

@@ -66,6 +66,7 @@ measure-step-cap = un plafond de { NUMBER($rate, minimumFractionDigits: 3) } M
 measure-step-no-cap = sans plafond
 measure-step-watching = observation
 
+measure-tcp-pacing = la cadence de TCP (pacing)
 # Les remarques d’une comparaison.
 measure-remark-wide = après { $pairs } paires, l’intervalle est encore large
 measure-remark-stalled = le tunnel est resté bloqué dans { $samples ->

@@ -227,8 +227,8 @@ report-sweep-goodput = débit utile
 report-sweep-variation = variation
 report-sweep-rtt = RTT à 95 %
 report-sweep-stable = stable
-report-sweep-found = la plus haute limite qui reste stable est { $cap } (limité par { $by }).
-report-sweep-none = aucune des limites essayées ne reste stable (limité par { $by }).
+report-sweep-found = la plus haute limite qui reste stable est { $cap } ; limite posée par { $by }.
+report-sweep-none = aucune des limites essayées ne reste stable ; limite posée par { $by }.
 
 # Chaînes de sauts.
 report-hops-next = la machine suivante

@@ -1,7 +1,7 @@
 collapse-above-rate-title = Le tunnel transporte moins quand on lui demande plus
 collapse-above-rate-because = Tenu à { $cap }, le tunnel transporte { $held } et varie de { $held_variation } ; sans limite, il transporte { $free } et varie de { $free_variation } : au-delà de ce débit, quelque chose cède en route.
-collapse-above-rate-line = débit utile selon la limite ({ $by }), { $direction }
-collapse-above-rate-line-steady = débit utile selon la limite ({ $by }), stable, { $direction }
+collapse-above-rate-line = débit utile selon la limite posée par { $by }, { $direction }
+collapse-above-rate-line-steady = débit utile selon la limite posée par { $by }, stable, { $direction }
 collapse-above-rate-line-retransmits = segments retransmis par seconde sans limite, et tenu à { $cap }, { $direction }
 collapse-above-rate-line-variation = variation du débit utile sans limite, et tenu à { $cap }, { $direction }
 # Suit le débit dans le titre d’un remède, jamais à la fin.
