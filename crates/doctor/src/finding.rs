@@ -51,6 +51,8 @@ impl Check {
 #[derive(Default)]
 pub(crate) struct Outcome {
     pub(crate) found: Vec<Found>,
+    /// Found as well, but nothing that makes a load of ours slower: it explains no slow direction.
+    pub(crate) of_no_load: Vec<Found>,
     /// Why something could not be known.
     pub(crate) not_known: Vec<String>,
     pub(crate) refused: Vec<Refusal>,
@@ -101,6 +103,7 @@ impl Found {
             evidence: self.evidence,
             because: self.because,
             consequence_of: None,
+            cause_index: None,
             remedies: self.remedies,
             refused: self.refused,
         }

@@ -74,9 +74,11 @@ fn sound(evidence: &Evidence) {
             }
             remedy.undo.lines().for_each(harmless);
         }
-        if let Some(cause) = &finding.consequence_of {
-            assert!(diagnosis.findings.iter().any(|other| &other.code == cause));
-        }
+        assert_eq!(finding.cause_index, finding.cause_in(&diagnosis.findings));
+        assert_eq!(
+            finding.cause_index.is_some(),
+            finding.consequence_of.is_some()
+        );
     }
 }
 

@@ -268,6 +268,7 @@ pub(crate) fn blank(ends: &Ends, here: Facts, far: Option<Facts>, expect: Option
         sweeps: Vec::new(),
         passive: None,
         asked: Vec::new(),
+        no_time: Vec::new(),
         expected_rate: expect,
         not_measured: Vec::new(),
         probing_here: None,

@@ -6,14 +6,11 @@ use wirespeed_words::{Language, say, within};
 use crate::causes::{CHECKS, explains};
 use crate::finding::{Found, line, percent, rate, rates_line};
 use crate::trust::without_unreliable;
-use crate::view::{DIRECTIONS, FEWEST_PAIRS, comparison_of, ends_with, receiver, sender, way};
+use crate::view::{DIRECTIONS, FEWEST_PAIRS, comparison_of, receiver, sender, way};
 use crate::{Diagnosis, Evidence, Finding, Severity, Verdict};
 
 /// Code of the finding that says: slow, and none of the known causes shows.
 const UNEXPLAINED: &str = "unexplained";
-
-/// Causes that have nothing to do with how much a load carries.
-const OF_NO_LOAD: [&str; 2] = ["accept-queue", "nat-timeout"];
 
 /// A tunnel that carries less than this share of bare for sure is slow, whatever the checks say.
 const SLOW_FOR_SURE: f64 = 0.8;
@@ -28,7 +25,7 @@ pub(crate) const TOO_WIDE: f64 = 0.4;
 pub fn judge(evidence: &Evidence) -> Diagnosis {
     let trusted = without_unreliable(evidence);
     let evidence = trusted.as_ref();
-    let mut found: Vec<(f64, Finding)> = Vec::new();
+    let mut found: Vec<Weighed> = Vec::new();
     let mut not_checked: Vec<NotMeasured> = Vec::new();
     let mut refused = Vec::new();
     for check in CHECKS {
@@ -39,33 +36,32 @@ pub fn judge(evidence: &Evidence) -> Diagnosis {
                 refused.push(refusal);
             }
         }
-        found.extend(
-            outcome
-                .found
-                .into_iter()
-                .map(|one| weighed(one, check.code)),
-        );
+        let weighed = |costs| move |one| Weighed::new(one, check.code, costs);
+        found.extend(outcome.found.into_iter().map(weighed(true)));
+        found.extend(outcome.of_no_load.into_iter().map(weighed(false)));
     }
     // What leaves the verdict open comes first.
     let mut left_open = road_unknown(evidence);
     left_open.extend(too_few_pairs(evidence));
-    // What is for information only explains no slow tunnel.
-    if found.iter().all(|(_, one)| one.severity == Severity::Info) {
-        left_open.extend(unsteady(evidence));
-    }
+    let unexplained: Vec<Direction> = DIRECTIONS
+        .into_iter()
+        .filter(|direction| !explained(evidence, &found, *direction))
+        .collect();
+    left_open.extend(
+        unexplained
+            .iter()
+            .filter_map(|direction| unsteady(evidence, *direction)),
+    );
     left_open.append(&mut not_checked);
-    let unexplained = unexplained(evidence, &found);
-    found.extend(unexplained.into_iter().map(|one| weighed(one, UNEXPLAINED)));
+    let slow: Vec<Weighed> = unexplained
+        .into_iter()
+        .filter(|direction| slow_for_sure(evidence, *direction))
+        .map(|direction| unexplained_in(evidence, &found, direction))
+        .map(|one| Weighed::new(one, UNEXPLAINED, true))
+        .collect();
+    found.extend(slow);
     set_consequences(evidence, &mut found);
-    // Worst first; what is only a consequence comes after everything that is a cause. The sort is stable.
-    found.sort_by(|(weight_a, a), (weight_b, b)| {
-        a.consequence_of
-            .is_some()
-            .cmp(&b.consequence_of.is_some())
-            .then(b.severity.cmp(&a.severity))
-            .then(weight_b.total_cmp(weight_a))
-    });
-    let findings: Vec<Finding> = found.into_iter().map(|(_, finding)| finding).collect();
+    let findings = worst_first(found);
     Diagnosis {
         verdict: verdict(evidence, &findings),
         findings,
@@ -96,26 +92,54 @@ pub fn leaves_open(missing: &NotMeasured) -> bool {
             .any(|language| within(language, || comparisons().any(|one| one == missing.what)))
 }
 
-fn weighed(found: Found, code: &str) -> (f64, Finding) {
-    (found.confidence * found.effect, found.with_code(code))
+/// A finding, and what decides how it stands to the others.
+struct Weighed {
+    finding: Finding,
+    /// Confidence times effect.
+    weight: f64,
+    /// Can it make a load of ours slower?
+    costs: bool,
+}
+
+impl Weighed {
+    fn new(found: Found, code: &str, costs: bool) -> Self {
+        Self {
+            weight: found.confidence * found.effect,
+            finding: found.with_code(code),
+            costs,
+        }
+    }
+}
+
+/// What is only a consequence comes after everything that is a cause. Of the same weight, the order stays.
+fn worst_first(found: Vec<Weighed>) -> Vec<Finding> {
+    let mut found: Vec<(usize, Weighed)> = found.into_iter().enumerate().collect();
+    found.sort_by(|(_, one), (_, other)| {
+        let (a, b) = (&one.finding, &other.finding);
+        a.consequence_of
+            .is_some()
+            .cmp(&b.consequence_of.is_some())
+            .then(b.severity.cmp(&a.severity))
+            .then(other.weight.total_cmp(&one.weight))
+    });
+    let before: Vec<usize> = found.iter().map(|(before, _)| *before).collect();
+    found
+        .into_iter()
+        .map(|(_, Weighed { mut finding, .. })| {
+            let moved = |cause: usize| before.iter().position(|one| *one == cause);
+            finding.cause_index = finding.cause_index.and_then(moved);
+            finding
+        })
+        .collect()
 }
 
 /// Puts every finding under the one that nothing else explains, so that it is shown, and with that one's severity at most.
-fn set_consequences(evidence: &Evidence, found: &mut [(f64, Finding)]) {
-    let all: Vec<Finding> = found.iter().map(|(_, finding)| finding.clone()).collect();
-    let causes: Vec<Option<usize>> = all
-        .iter()
-        .enumerate()
-        .map(|(at, effect)| {
-            all.iter().enumerate().position(|(other, cause)| {
-                // What is for information only would hide what is more than that.
-                other != at
-                    && cause.severity >= effect.severity.min(Severity::Warning)
-                    && explains(evidence, cause, effect)
-            })
-        })
+fn set_consequences(evidence: &Evidence, found: &mut [Weighed]) {
+    let all: Vec<Finding> = found.iter().map(|one| one.finding.clone()).collect();
+    let causes: Vec<Option<usize>> = (0..all.len())
+        .map(|effect| cause_of(evidence, &all, effect))
         .collect();
-    for (at, (_, finding)) in found.iter_mut().enumerate() {
+    for (at, Weighed { finding, .. }) in found.iter_mut().enumerate() {
         let mut root = at;
         let mut steps = 0;
         while let Some(cause) = causes[root].filter(|_| steps <= all.len()) {
@@ -125,16 +149,43 @@ fn set_consequences(evidence: &Evidence, found: &mut [(f64, Finding)]) {
         // In a circle nothing is the cause.
         if root != at && steps <= all.len() {
             finding.consequence_of = Some(all[root].code.clone());
+            finding.cause_index = Some(root);
             finding.severity = finding.severity.min(all[root].severity);
         }
     }
 }
 
+/// The first that explains a finding. Where several have the code of that one, each on another machine or in another
+/// direction, the finding's own.
+fn cause_of(evidence: &Evidence, all: &[Finding], at: usize) -> Option<usize> {
+    let effect = &all[at];
+    let explaining: Vec<usize> = (0..all.len())
+        .filter(|other| {
+            let cause = &all[*other];
+            // What is for information only would hide what is more than that.
+            *other != at
+                && cause.severity >= effect.severity.min(Severity::Warning)
+                && explains(evidence, cause, effect)
+        })
+        .collect();
+    let first = &all[*explaining.first()?];
+    explaining
+        .into_iter()
+        .filter(|other| all[*other].code == first.code)
+        .min_by_key(|other| {
+            let cause = &all[*other];
+            (
+                cause.host != effect.host,
+                cause.direction != effect.direction,
+            )
+        })
+}
+
 fn verdict(evidence: &Evidence, findings: &[Finding]) -> Verdict {
-    let settled = |direction| evidence.settled(direction);
+    let clear = |direction| evidence.settled(direction) && unsteady(evidence, direction).is_none();
     if !findings.is_empty() {
         Verdict::Findings
-    } else if DIRECTIONS.into_iter().all(settled) && unsteady(evidence).is_empty() {
+    } else if DIRECTIONS.into_iter().all(clear) {
         Verdict::Healthy
     } else {
         Verdict::Unmeasured
@@ -190,22 +241,19 @@ fn slow_for_sure(evidence: &Evidence, direction: Direction) -> bool {
             && evidence.comparison(direction).and_then(beyond_chance) == Some(true))
 }
 
-/// Directions that may be slow or healthy: nothing was found there, but not because all is well for sure.
-fn unsteady(evidence: &Evidence) -> Vec<NotMeasured> {
-    DIRECTIONS
-        .into_iter()
-        .filter(|direction| evidence.settled(*direction) && !slow_for_sure(evidence, *direction))
-        .filter_map(|direction| {
-            let comparison = evidence.comparison(direction)?;
-            let (low, high) = (comparison.ratio_low?, comparison.ratio_high?);
-            let too_wide = low < SLOW_FOR_SURE && high - low > TOO_WIDE;
-            let rather_slow = comparison.ratio? < SLOW_FOR_SURE;
-            (too_wide || rather_slow).then(|| NotMeasured {
-                what: UNEXPLAINED.to_owned(),
-                because: too_unsteady(evidence, comparison, (low, high)),
-            })
-        })
-        .collect()
+/// Where a direction may be slow or healthy: nothing was found there, but not because all is well for sure.
+fn unsteady(evidence: &Evidence, direction: Direction) -> Option<NotMeasured> {
+    if !evidence.settled(direction) || slow_for_sure(evidence, direction) {
+        return None;
+    }
+    let comparison = evidence.comparison(direction)?;
+    let (low, high) = (comparison.ratio_low?, comparison.ratio_high?);
+    let too_wide = low < SLOW_FOR_SURE && high - low > TOO_WIDE;
+    let rather_slow = comparison.ratio? < SLOW_FOR_SURE;
+    (too_wide || rather_slow).then(|| NotMeasured {
+        what: UNEXPLAINED.to_owned(),
+        because: too_unsteady(evidence, comparison, (low, high)),
+    })
 }
 
 /// Where several connections carry as much as one does outside, one varies for its own reasons: say that much.
@@ -232,28 +280,20 @@ fn too_unsteady(evidence: &Evidence, comparison: &Comparison, (low, high): (f64,
     }
 }
 
-/// A tunnel at less than [`SLOW_FOR_SURE`] of bare is not healthy only because no check knows why; each direction by itself.
-fn unexplained(evidence: &Evidence, found: &[(f64, Finding)]) -> Vec<Found> {
-    // What was found the other way may explain this one, too, where there was no time to measure it here.
-    let open = |direction| {
-        let mut missing = evidence.not_measured.iter();
-        missing.any(|one| ends_with(&one.what, direction))
-    };
-    let explained = |direction| {
-        found.iter().any(|(_, one)| {
-            one.severity > Severity::Info
-                && (one.direction.is_none_or(|of| of == direction) || open(direction))
-                && !OF_NO_LOAD.contains(&one.code.as_str())
-        })
-    };
-    DIRECTIONS
-        .into_iter()
-        .filter(|direction| slow_for_sure(evidence, *direction) && !explained(*direction))
-        .map(|direction| unexplained_in(evidence, found, direction))
-        .collect()
+/// Was something found that explains a slow tunnel in this direction? What is for information only does not.
+fn explained(evidence: &Evidence, found: &[Weighed], direction: Direction) -> bool {
+    // What was found the other way may explain this one, too, where there was no time to tell causes apart here.
+    let mut no_time = evidence.no_time.iter();
+    let open = no_time.any(|one| one.direction == direction);
+    found.iter().any(|Weighed { finding, costs, .. }| {
+        *costs
+            && finding.severity > Severity::Info
+            && (open || finding.direction.is_none_or(|of| of == direction))
+    })
 }
 
-fn unexplained_in(evidence: &Evidence, found: &[(f64, Finding)], direction: Direction) -> Found {
+/// A tunnel at less than [`SLOW_FOR_SURE`] of bare is not healthy only because no check knows why; each direction by itself.
+fn unexplained_in(evidence: &Evidence, found: &[Weighed], direction: Direction) -> Found {
     let (from, to) = (
         evidence.name(sender(direction)),
         evidence.name(receiver(direction)),
@@ -276,7 +316,7 @@ fn unexplained_in(evidence: &Evidence, found: &[(f64, Finding)], direction: Dire
         .iter()
         .filter(|one| one.direction == direction)
     {
-        let not_found = |code: &&String| found.iter().all(|(_, one)| &one.code != *code);
+        let not_found = |code: &&String| found.iter().all(|one| &one.finding.code != *code);
         let ruled_out: Vec<&str> = asked
             .by
             .iter()

@@ -74,6 +74,9 @@ pub struct Evidence {
     /// Measurements that a check asked for, to tell its cause from another.
     #[serde(default)]
     pub asked: Vec<Asked>,
+    /// Measurements that a check asked for when there was no time left for them.
+    #[serde(default)]
+    pub no_time: Vec<Asked>,
     /// What the user expects of the line, bit/s (`--expect`).
     pub expected_rate: Option<f64>,
     /// What was meant to be measured and was not.
@@ -86,11 +89,11 @@ pub struct Evidence {
     pub probing_far: Option<CountersDelta>,
 }
 
-/// A measurement that was made because a check could not tell its cause without it.
+/// A measurement that a check could not tell its cause without.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Asked {
-    /// What was measured (`numbered datagrams outside the tunnel, upload`).
+    /// What was to be measured (`numbered datagrams outside the tunnel, upload`).
     pub what: String,
     /// Who sends.
     pub direction: Direction,
@@ -177,10 +180,28 @@ pub struct Finding {
     pub because: String,
     /// Code of the finding that explains this one and is explained by none; then it is shown under that one only.
     pub consequence_of: Option<String>,
+    /// Which of the diagnosis' findings that is, from 0: two machines may have one of the same code.
+    #[serde(default)]
+    pub cause_index: Option<usize>,
     /// What helps, narrowest first.
     pub remedies: Vec<Remedy>,
     /// What people try that would not help here, and why.
     pub refused: Vec<Refusal>,
+}
+
+impl Finding {
+    /// Which of all findings of the diagnosis, from 0, explains this one; `None` where it stands for itself. A record of before
+    /// there was a [`Finding::cause_index`] names the code alone: then it is the worst of that code.
+    pub fn cause_in(&self, all: &[Finding]) -> Option<usize> {
+        let code = self.consequence_of.as_ref()?;
+        let explains = |index: &usize| {
+            all.get(*index)
+                .is_some_and(|one| &one.code == code && one.consequence_of.is_none())
+        };
+        self.cause_index
+            .filter(explains)
+            .or_else(|| (0..all.len()).find(explains))
+    }
 }
 
 /// What a remedy is meant to better.
@@ -266,7 +287,7 @@ pub enum Verdict {
 pub struct Diagnosis {
     /// The answer in one word.
     pub verdict: Verdict,
-    /// Worst first; consequences carry `consequence_of`.
+    /// Worst first; consequences carry `consequence_of` and `cause_index`.
     pub findings: Vec<Finding>,
     /// Checks that could not be made, and why.
     pub not_checked: Vec<NotMeasured>,

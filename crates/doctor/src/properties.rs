@@ -256,9 +256,11 @@ fn sound(evidence: &Evidence, diagnosis: &Diagnosis) {
             assert!(!change.value.is_null());
         }
         if let Some(cause) = &finding.consequence_of {
-            assert!(diagnosis.findings.iter().any(|other| &other.code == cause
-                && other.consequence_of.is_none()
-                && other.severity >= finding.severity));
+            assert_eq!(finding.cause_index, finding.cause_in(&diagnosis.findings));
+            assert!(finding.cause_index.is_some_and(|index| {
+                let other = &diagnosis.findings[index];
+                &other.code == cause && other.severity >= finding.severity
+            }));
             // What is a consequence may count less, but not as little as information.
             assert!(finding.severity > Severity::Info || informs(evidence, finding));
         }
@@ -281,7 +283,8 @@ fn informs(evidence: &Evidence, finding: &Finding) -> bool {
     CHECKS
         .iter()
         .filter(|check| check.code == finding.code)
-        .flat_map(|check| (check.run)(&trusted).found)
+        .map(|check| (check.run)(&trusted))
+        .flat_map(|outcome| outcome.found.into_iter().chain(outcome.of_no_load))
         .any(|own| own.severity == Severity::Info && own.host == finding.host)
 }
 

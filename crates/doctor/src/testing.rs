@@ -76,6 +76,7 @@ pub(crate) fn healthy() -> Evidence {
         sweeps: Vec::new(),
         passive: None,
         asked: Vec::new(),
+        no_time: Vec::new(),
         expected_rate: None,
         not_measured: Vec::new(),
         probing_here: Some(CountersDelta::default()),

@@ -2,7 +2,7 @@
 
 use wirespeed_facts::{CountersDelta, Facts, Implementation, Peer, Tunnel};
 use wirespeed_measure::{Comparison, Direction, Protocol, Sample, Via};
-use wirespeed_words::{Language, say, within};
+use wirespeed_words::say;
 
 use crate::{End, Evidence};
 
@@ -32,14 +32,6 @@ pub(crate) fn receiver(direction: Direction) -> End {
         Direction::Upload => End::Far,
         Direction::Download => End::Here,
     }
-}
-
-/// Does a text end with the direction? It may have been recorded in another language.
-pub(crate) fn ends_with(text: &str, direction: Direction) -> bool {
-    let mut words = Language::ALL
-        .into_iter()
-        .map(|language| within(language, || direction.word()));
-    words.any(|word| text.ends_with(&word))
 }
 
 /// What the tunnel's comparison with its road is called where it is missing.

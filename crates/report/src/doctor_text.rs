@@ -42,21 +42,20 @@ pub(crate) fn doctor_on(record: &DoctorRecord, far_options: &str, on: &str, look
     }
 
     let findings: Vec<Finding> = record.findings.iter().map(readers_words::finding).collect();
-    let (roots, consequences): (Vec<&Finding>, Vec<&Finding>) = findings
+    let roots = findings
         .iter()
-        .partition(|finding| finding.consequence_of.is_none());
-    for (index, finding) in roots.iter().enumerate() {
+        .enumerate()
+        .filter(|(_, finding)| finding.consequence_of.is_none());
+    for (index, (place, finding)) in roots.enumerate() {
         out.push('\n');
         if index < SHOWN_IN_FULL || look.details {
             out.push_str(&full(finding, record, (far_options, on), look));
         } else {
             out.push_str(&title(finding, look));
         }
-        // Where two have the same code, the first has what follows from it.
-        let known = roots[..index].iter().any(|one| one.code == finding.code);
-        for consequence in consequences
+        for consequence in findings
             .iter()
-            .filter(|c| !known && c.consequence_of.as_deref() == Some(&finding.code))
+            .filter(|one| one.cause_in(&findings) == Some(place))
         {
             let text = told(&consequence.code, &consequence.because);
             let lead = format!("  └ {}  ", say!("report-label-explains"));
@@ -332,6 +331,8 @@ fn not_checked(record: &DoctorRecord, look: &Look) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::cmp::Ordering;
+
     use wirespeed_doctor::Asked;
     use wirespeed_facts::Known;
     use wirespeed_measure::Direction;
@@ -362,7 +363,7 @@ mod tests {
     }
 
     #[test]
-    fn a_consequence_is_told_once_where_two_have_the_code_of_its_cause() {
+    fn a_consequence_is_told_under_its_own_cause_where_two_have_its_code() {
         let mut record = record("doctor-black-hole");
         let root = record
             .findings
@@ -373,9 +374,22 @@ mod tests {
         let mut effect = root.clone();
         "mtu-exceeds-path".clone_into(&mut effect.code);
         effect.consequence_of = Some(root.code.clone());
-        record.findings = vec![root.clone(), root, effect];
-        let text = doctor(&record, "", &Look::new(120, false, false));
-        assert_eq!(text.matches("mtu-exceeds-path:").count(), 1, "{text}");
+        let mut other = root.clone();
+        other.because = "because of the other machine".to_owned();
+        record.findings = vec![root, other, effect];
+        let mut told = |cause: Option<usize>| {
+            record.findings[2].cause_index = cause;
+            let text = doctor(&record, "", &Look::new(120, false, false));
+            let at = |part: &str| {
+                assert_eq!(text.matches(part).count(), 1, "{part} in {text}");
+                text.find(part)
+            };
+            at("mtu-exceeds-path:").cmp(&at("because of the other machine"))
+        };
+        assert_eq!(told(Some(0)), Ordering::Less);
+        assert_eq!(told(Some(1)), Ordering::Greater);
+        // Recorded before there was an index.
+        assert_eq!(told(None), Ordering::Less);
     }
 
     /// Behind a firewall that lets in WireGuard's port alone, on a hub.

@@ -247,27 +247,19 @@ impl Tuner<'_> {
         let only = &self.options.only;
         let wanted = |finding: &&Finding| only.is_empty() || only.contains(&finding.code);
         // A consequence waits for its cause; but where the cause is nothing tune can mend, the consequence may be.
-        let mendable = |code: &String| {
-            let mut causes = diagnosis
-                .findings
-                .iter()
-                .filter(|finding| &finding.code == code);
-            causes.any(|cause| {
-                cause
-                    .remedies
-                    .iter()
-                    .any(|remedy| !remedy.changes.is_empty())
-            })
+        let mendable = |cause: &Finding| {
+            let mut remedies = cause.remedies.iter();
+            remedies.any(|remedy| !remedy.changes.is_empty())
         };
         let own = diagnosis
             .findings
             .iter()
             .filter(|finding| finding.consequence_of.is_none());
         let left = diagnosis.findings.iter().filter(|finding| {
-            finding
-                .consequence_of
-                .as_ref()
-                .is_some_and(|cause| only.contains(&finding.code) || !mendable(cause))
+            let cause = finding.cause_in(&diagnosis.findings);
+            finding.consequence_of.is_some()
+                && (only.contains(&finding.code)
+                    || !cause.is_some_and(|cause| mendable(&diagnosis.findings[cause])))
         });
         for finding in own.chain(left).filter(wanted) {
             for remedy in finding

@@ -29,7 +29,7 @@ const SOMAXCONN: &str = "net.core.somaxconn";
 fn run(evidence: &Evidence) -> Outcome {
     let mut outcome = Outcome::default();
     for end in ENDS {
-        outcome.found.extend(found(evidence, end));
+        outcome.of_no_load.extend(found(evidence, end));
     }
     outcome
 }

@@ -49,9 +49,13 @@ fn run(evidence: &Evidence) -> Outcome {
                     ));
                 }
                 outcome.found.extend(robbed(evidence, end, tunnel, peers));
-                outcome
-                    .found
-                    .extend(without_any(evidence, end, tunnel, peers));
+                let without = without_any(evidence, end, tunnel, peers);
+                // Where it is not known which peer the other end is, it may be one of these.
+                if evidence.peer_at(end).is_some() {
+                    outcome.of_no_load.extend(without);
+                } else {
+                    outcome.found.extend(without);
+                }
             }
         }
     }

@@ -7,7 +7,7 @@ use std::iter;
 
 use serde_json::json;
 use wirespeed_facts::ConntrackTable;
-use wirespeed_settings::Setting;
+use wirespeed_settings::{Setting, Value};
 use wirespeed_words::say;
 
 use crate::finding::{Check, Found, Outcome, command, line, percent, remedy_of};
@@ -23,6 +23,8 @@ pub(super) const CHECK: Check = Check::new(CODE, || say!("conntrack-full-title")
 const NEARLY_FULL: f64 = 0.9;
 /// What an entry takes, bytes (`nf_conntrack` in /proc/slabinfo, with its part of the hash table).
 const BYTES_OF_AN_ENTRY: u64 = 350;
+/// What every kernel shows in the host's first network namespace alone.
+const HOSTS_OWN: &str = "net.core.netdev_max_backlog";
 /// Most room to propose.
 const MOST_ROOM: u64 = 1 << 24;
 /// How long a silent TCP connection is remembered, seconds, and how long is enough for most.
@@ -33,12 +35,20 @@ const DAY: u64 = 86_400;
 fn run(evidence: &Evidence) -> Outcome {
     let mut outcome = Outcome::default();
     for end in ENDS {
-        outcome.found.extend(found(evidence, end));
+        if let Some((found, costs)) = found(evidence, end) {
+            let list = if costs {
+                &mut outcome.found
+            } else {
+                &mut outcome.of_no_load
+            };
+            list.push(found);
+        }
     }
     outcome
 }
 
-fn found(evidence: &Evidence, end: End) -> Option<Found> {
+/// And did it cost a connection anything yet?
+fn found(evidence: &Evidence, end: End) -> Option<(Found, bool)> {
     let table = fullest_conntrack(evidence, end)?;
     let fill = table.fill()?;
     let readings = readings(evidence, end);
@@ -86,7 +96,7 @@ fn found(evidence: &Evidence, end: End) -> Option<Found> {
     } else {
         (Severity::Warning, 0.6, 0.3)
     };
-    Some(Found {
+    let found = Found {
         severity,
         confidence,
         effect,
@@ -99,7 +109,8 @@ fn found(evidence: &Evidence, end: End) -> Option<Found> {
             .chain(shorter_memory(evidence, end))
             .collect(),
         refused: Vec::new(),
-    })
+    };
+    Some((found, refused > 0 || displaced > 0))
 }
 
 fn because(place: &str, table: &ConntrackTable, fill: f64, refused: u64, displaced: u64) -> String {
@@ -156,17 +167,62 @@ fn more_room(evidence: &Evidence, end: End, room: u64) -> Option<Remedy> {
     let longer = buckets.filter(|buckets| buckets.saturating_mul(4) < wanted);
     let limit = sysctl("net.netfilter.nf_conntrack_max", wanted)?;
     let buckets = longer.and_then(|_| sysctl("net.netfilter.nf_conntrack_buckets", wanted / 4));
-    let remedy = remedy_of(
-        evidence,
-        say!("conntrack-full-remedy-room", room = wanted),
-        iter::once(limit).chain(buckets).collect(),
-        Goal::Goodput,
-        say!(
-            "conntrack-full-risk-room",
-            mebibytes = (wanted - room).saturating_mul(BYTES_OF_AN_ENTRY) >> 20
-        ),
+    let changes = iter::once(limit).chain(buckets).collect();
+    let title = say!("conntrack-full-remedy-room", room = wanted);
+    let risk = say!(
+        "conntrack-full-risk-room",
+        mebibytes = (wanted - room).saturating_mul(BYTES_OF_AN_ENTRY) >> 20
     );
-    (wanted > room).then_some(remedy)
+    (wanted > room).then(|| {
+        if in_a_namespace(evidence, end) {
+            on_the_host(evidence, title, changes, risk)
+        } else {
+            remedy_of(evidence, title, changes, Goal::Goodput, risk)
+        }
+    })
+}
+
+/// Does the kernel show this end less than the host's first network namespace?
+fn in_a_namespace(evidence: &Evidence, end: End) -> bool {
+    evidence
+        .facts(end)
+        .and_then(|facts| facts.sysctls.get(HOSTS_OWN))
+        .is_some_and(|value| value.value().is_none())
+}
+
+/// The limit and its hash table can be read in other network namespaces, and be changed by nobody there
+/// (`nf_conntrack_standalone_init_sysctl`): nothing for an experiment, and a line to type on the host.
+fn on_the_host(
+    evidence: &Evidence,
+    title: String,
+    changes: Vec<(Change, Value)>,
+    risk: String,
+) -> Remedy {
+    let shell = |change: &Change, value: &Value| -> Vec<String> {
+        let lines = change.setting.shell(value).into_iter();
+        lines
+            .map(|text| {
+                let text = format!("{text}  # {}", say!("conntrack-full-namespace"));
+                command(evidence, change.end, text)
+            })
+            .collect()
+    };
+    let undo: Vec<String> = changes
+        .iter()
+        .flat_map(|(change, before)| shell(change, before))
+        .collect();
+    Remedy {
+        title,
+        commands: changes
+            .iter()
+            .flat_map(|(change, _)| shell(change, &change.value))
+            .collect(),
+        changes: Vec::new(),
+        goal: Goal::Goodput,
+        persistence: say!("conntrack-full-persistence-host"),
+        risk,
+        undo: undo.join("\n"),
+    }
 }
 
 /// `None` where they are forgotten as soon already, or nobody knows when.
@@ -238,6 +294,39 @@ mod tests {
         assert_eq!(finding.remedies[0].changes.len(), 1);
         assert_eq!(finding.remedies[0].changes[0].value, "2000");
         assert!(finding.remedies[0].undo.contains("nf_conntrack_max='1000'"));
+    }
+
+    #[test]
+    fn in_a_container_it_is_for_the_host_to_change() {
+        let mut evidence = filled(1000, "found", 1);
+        let facts = facts_of(&mut evidence, End::Far);
+        for (name, value) in [
+            (HOSTS_OWN, Known::because("not shown here")),
+            (
+                "net.netfilter.nf_conntrack_buckets",
+                Known::Value("256".to_owned()),
+            ),
+        ] {
+            facts.sysctls.insert(name.to_owned(), value);
+        }
+        let remedy = &only_finding(&evidence, CODE).remedies[0];
+        assert_eq!(remedy.changes, []);
+        let host = "on the host itself, not in its container  # on server";
+        assert_eq!(
+            remedy.commands,
+            [
+                format!("sysctl -w net.netfilter.nf_conntrack_max='2000'  # {host}"),
+                format!("sysctl -w net.netfilter.nf_conntrack_buckets='500'  # {host}"),
+            ]
+        );
+        let undo = format!("sysctl -w net.netfilter.nf_conntrack_max='1000'  # {host}\n");
+        assert!(remedy.undo.starts_with(&undo), "{}", remedy.undo);
+        assert!(remedy.persistence.ends_with("of the host"));
+        let own = Known::Value("1000".to_owned());
+        facts_of(&mut evidence, End::Far)
+            .sysctls
+            .insert(HOSTS_OWN.to_owned(), own);
+        assert_eq!(only_finding(&evidence, CODE).remedies[0].changes.len(), 2);
     }
 
     #[test]

@@ -83,7 +83,10 @@ fn run(evidence: &Evidence) -> Outcome {
                         link = &other.name,
                         mtu = other.mtu
                     )),
-                    None => outcome.found.push(found(evidence, end, behind, too_large)),
+                    // The doctor's own loads fit the tunnel.
+                    None => outcome
+                        .of_no_load
+                        .push(found(evidence, end, behind, too_large)),
                 }
             }
         }

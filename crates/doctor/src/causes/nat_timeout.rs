@@ -29,7 +29,7 @@ fn run(evidence: &Evidence) -> Outcome {
     match (&evidence.idle_return, evidence.far_kind) {
         (Known::Unknown(_), _) if evidence.passive.is_some() => one_sided(evidence),
         (Known::Value(order), _) => Outcome {
-            found: fell_asleep(evidence, order).into_iter().collect(),
+            of_no_load: fell_asleep(evidence, order).into_iter().collect(),
             not_known: far_behind_a_nat(evidence).into_iter().collect(),
             ..Outcome::default()
         },
@@ -195,7 +195,7 @@ fn one_sided(evidence: &Evidence) -> Outcome {
         refused: Vec::new(),
     };
     Outcome {
-        found: vec![found],
+        of_no_load: vec![found],
         ..Outcome::default()
     }
 }

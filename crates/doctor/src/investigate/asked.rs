@@ -11,7 +11,7 @@ use crate::causes::{CHECKS, sender_uses};
 use crate::probe::{Datagrams, Probe, together};
 use crate::road;
 use crate::view::{FEWEST_PAIRS, sender};
-use crate::{Asked, CongestionTrial, FarKind};
+use crate::{Asked, CongestionTrial, Evidence, FarKind};
 
 /// What is tried in place of a congestion control that backs off from loss.
 const TRIED: &str = "bbr";
@@ -75,9 +75,7 @@ impl Driver<'_> {
                 {
                     self.sweep(*direction, *peak, left.clamp(SWEEP_LEAST, SWEEP_AT_MOST))?;
                 }
-                _ if !in_time => {
-                    self.not_measured(&first.what(), self.no_time(left));
-                }
+                _ if !in_time => self.too_late(&first, self.no_time(left)),
                 Probe::Sequence(datagrams) => {
                     let beside = wanted.iter().find_map(|other| match other {
                         Probe::Sequence(other) if together(datagrams, other) => Some(*other),
@@ -145,10 +143,23 @@ impl Driver<'_> {
     /// Keeps in mind for which causes something was measured, where it was.
     fn tell_asked(&mut self, probe: &Probe, by: &[&str]) {
         let what = probe.what();
-        let missing = &self.evidence.not_measured;
-        if !by.is_empty() && missing.iter().all(|one| one.what != what) {
-            remember(&mut self.evidence.asked, probe, by);
+        let Evidence {
+            not_measured,
+            no_time,
+            asked,
+            ..
+        } = &mut self.evidence;
+        if no_time.iter().any(|one| one.what == what) {
+            remember(no_time, probe, by);
+        } else if !by.is_empty() && not_measured.iter().all(|one| one.what != what) {
+            remember(asked, probe, by);
         }
+    }
+
+    /// What a check asked for in vain, because the time was over.
+    fn too_late(&mut self, probe: &Probe, because: String) {
+        self.not_measured(&probe.what(), because);
+        remember(&mut self.evidence.no_time, probe, &[]);
     }
 
     /// The searches that the user asks for.
@@ -231,13 +242,14 @@ impl Driver<'_> {
     }
 
     fn try_congestion(&mut self, direction: Direction, left: Duration) -> Result<(), MeasureError> {
-        let what = Probe::Congestion { direction }.what();
+        let probe = Probe::Congestion { direction };
+        let what = probe.what();
         if let Some(because) = self.cannot_try(direction) {
             self.not_measured(&what, because);
             return Ok(());
         }
         if left < self.trial_takes(TRIAL_LEAST) {
-            self.not_measured(&what, self.no_time(left));
+            self.too_late(&probe, self.no_time(left));
             return Ok(());
         }
         match self.trial(
@@ -246,7 +258,7 @@ impl Driver<'_> {
             &self.last_part(),
         ) {
             Ok(Some(trial)) => self.evidence.congestion_trials.push(trial),
-            Ok(None) => self.not_measured(&what, say!("doctor-probe-congestion-pairs")),
+            Ok(None) => self.too_late(&probe, say!("doctor-probe-congestion-pairs")),
             Err(error) if is_final(&error) => return Err(error),
             Err(error) => self.not_measured(&what, error.said()),
         }

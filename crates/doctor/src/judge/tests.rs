@@ -1,14 +1,16 @@
 use std::collections::BTreeSet;
 
-use wirespeed_facts::{Known, Link};
+use wirespeed_facts::{ConntrackTable, Known, Link};
 use wirespeed_measure::{Direction, NotMeasured, Via};
 use wirespeed_words::{Language, within};
 
-use super::{UNEXPLAINED, judge, leaves_open, set_consequences};
+use super::{UNEXPLAINED, Weighed, judge, leaves_open, set_consequences, worst_first};
 use crate::testing::{
-    codes, each_sample, healthy, nothing, only_finding, path_mtu, sample, set_ratio, watched,
+    at, codes, each_sample, facts_of, healthy, nothing, only_finding, path_mtu, sample, set_ratio,
+    tunnel_of, watched,
 };
-use crate::{Asked, Evidence, IdleReturn, Severity, Verdict};
+use crate::view::DIRECTIONS;
+use crate::{Asked, End, Evidence, Finding, IdleReturn, Severity, Verdict};
 
 #[test]
 fn a_good_tunnel_is_healthy() {
@@ -110,14 +112,27 @@ fn each_direction_is_unexplained_by_itself() {
         "{:?}",
         judge(&evidence).findings
     );
-    evidence.not_measured = vec![NotMeasured {
-        what: "another congestion control, download".to_owned(),
-        because: "3 s are left".to_owned(),
-    }];
+    // Behind a NAT some probes can never be made; they tell of sizes, and of no other cause.
+    evidence.not_measured = ["path MTU, download", "another congestion control, download"]
+        .map(|what| NotMeasured {
+            what: what.to_owned(),
+            because: "we are behind address translation".to_owned(),
+        })
+        .to_vec();
+    assert_eq!(codes_of(&evidence), [UNEXPLAINED, "mtu-exceeds-path"]);
+    let late = |direction| Asked {
+        what: "another congestion control".to_owned(),
+        direction,
+        by: vec!["congestion-control".to_owned()],
+    };
+    evidence.no_time = vec![late(Direction::Upload)];
+    assert_eq!(codes_of(&evidence), [UNEXPLAINED, "mtu-exceeds-path"]);
+    evidence.no_time = vec![late(Direction::Download)];
     assert_eq!(codes_of(&evidence), ["mtu-exceeds-path"]);
-    // What was recorded in one language is judged in another.
-    let french = within(Language::French, || codes_of(&evidence));
-    assert_eq!(french, ["mtu-exceeds-path"]);
+}
+
+#[test]
+fn what_costs_no_load_explains_no_slow_tunnel() {
     let mut evidence = healthy();
     set_ratio(&mut evidence, Direction::Download, 0.7);
     evidence.idle_return = Known::Value(IdleReturn {
@@ -126,9 +141,131 @@ fn each_direction_is_unexplained_by_itself() {
         far_after: (3, 3),
         translated_to: Some("203.0.113.7:4000".to_owned()),
     });
-    let codes = codes_of(&evidence);
-    assert!(codes.contains(&"nat-timeout".to_owned()), "{codes:?}");
-    assert!(codes.contains(&UNEXPLAINED.to_owned()), "{codes:?}");
+    unexplained_beside(&evidence, "nat-timeout");
+
+    // A hub with an account that somebody switched off.
+    let mut evidence = healthy();
+    for direction in DIRECTIONS {
+        set_ratio(&mut evidence, direction, 0.3);
+    }
+    let mut hub = evidence.clone();
+    let Known::Value(peers) = &mut tunnel_of(&mut hub, End::Far).peers else {
+        panic!("peers of the far end");
+    };
+    let mut other = peers[0].clone();
+    other.public_key = "another-key".to_owned();
+    other.allowed_ips.clear();
+    peers.push(other);
+    unexplained_beside(&hub, "allowed-ips-overlap");
+    assert_eq!(codes_of(&hub).len(), 3, "one for each direction");
+    // The same where it may be this very peer.
+    facts_of(&mut hub, End::Here).tunnels.clear();
+    hub.peer = None;
+    assert_eq!(codes_of(&hub), ["allowed-ips-overlap"]);
+
+    // A table that is nearly full has room for this connection …
+    facts_of(&mut evidence, End::Far).counters.conntrack = Some(ConntrackTable {
+        entries: 950,
+        room: 1000,
+    });
+    unexplained_beside(&evidence, "conntrack-full");
+    // … and one that refuses may not have.
+    each_sample(&mut evidence, Direction::Upload, Via::Tunnel, |sample| {
+        let counted = &mut at(sample, End::Far).protocols;
+        counted.insert("Conntrack.drop".to_owned(), 5);
+    });
+    assert_eq!(codes_of(&evidence), ["conntrack-full"]);
+
+    // A program that accepts slowly.
+    let mut evidence = healthy();
+    set_ratio(&mut evidence, Direction::Upload, 0.3);
+    each_sample(&mut evidence, Direction::Download, Via::Tunnel, |sample| {
+        let counted = &mut at(sample, End::Far).protocols;
+        counted.insert("TcpExt.ListenOverflows".to_owned(), 20);
+    });
+    unexplained_beside(&evidence, "accept-queue");
+}
+
+/// What was found is said, and that the tunnel is slow for another reason, too.
+fn unexplained_beside(evidence: &Evidence, code: &str) {
+    let codes = codes_of(evidence);
+    assert!(codes.iter().any(|one| one == code), "{codes:?}");
+    assert!(codes.iter().any(|one| one == UNEXPLAINED), "{codes:?}");
+}
+
+/// What is found in one direction does not tell that the other is well.
+#[test]
+fn an_unsteady_direction_is_told_beside_a_finding_in_the_other() {
+    let mut evidence = healthy();
+    evidence.path_mtu[0] = path_mtu(Direction::Upload, 1400);
+    evidence.comparisons[1].ratio_low = Some(0.45);
+    let unsteady = |evidence: &Evidence| {
+        let not_checked = judge(evidence).not_checked;
+        not_checked.iter().any(|one| one.what == UNEXPLAINED)
+    };
+    assert!(unsteady(&evidence));
+    evidence.comparisons.swap(0, 1);
+    for comparison in &mut evidence.comparisons {
+        comparison.direction = match comparison.direction {
+            Direction::Upload => Direction::Download,
+            Direction::Download => Direction::Upload,
+        };
+    }
+    assert!(!unsteady(&evidence), "the finding may explain it");
+}
+
+/// Two machines without processor time to spare, one per direction.
+#[test]
+fn a_consequence_names_the_finding_of_its_own_machine() {
+    let mut evidence = healthy();
+    set_ratio(&mut evidence, Direction::Upload, 0.7);
+    let any = only_finding(&evidence, UNEXPLAINED);
+    let finding = |code: &str, host: &str, direction| {
+        let finding = Finding {
+            code: code.to_owned(),
+            severity: Severity::Warning,
+            host: host.to_owned(),
+            direction,
+            ..any.clone()
+        };
+        Weighed {
+            finding,
+            weight: 0.5,
+            costs: true,
+        }
+    };
+    let mut found = vec![
+        finding("socket-overflow", "server", Some(Direction::Upload)),
+        finding("socket-overflow", "client", Some(Direction::Download)),
+        finding("cpu-saturated", "client", None),
+        finding("cpu-saturated", "server", None),
+    ];
+    // One kernel: the want of one is the other's, too, and only the names tell them apart.
+    evidence.far.as_mut().unwrap().host.boot_id = evidence.here.host.boot_id.clone();
+    set_consequences(&evidence, &mut found);
+    let findings = worst_first(found);
+    let told: Vec<_> = findings
+        .iter()
+        .map(|one| (one.host.as_str(), one.cause_index))
+        .collect();
+    assert_eq!(
+        told,
+        [
+            ("client", None),
+            ("server", None),
+            ("server", Some(1)),
+            ("client", Some(0))
+        ]
+    );
+    assert_eq!(findings[2].consequence_of.as_deref(), Some("cpu-saturated"));
+    assert_eq!(findings[2].cause_in(&findings), Some(1));
+    // A record of before there was an index, and one whose index is nonsense.
+    let mut old = findings[2].clone();
+    for index in [None, Some(2), Some(usize::MAX)] {
+        old.cause_index = index;
+        assert_eq!(old.cause_in(&findings), Some(0));
+    }
+    assert_eq!(findings[0].cause_in(&findings), None);
 }
 
 #[test]
@@ -161,6 +298,9 @@ fn consequences_hang_below_what_nothing_explains() {
     evidence.path_mtu[0] = path_mtu(Direction::Upload, 1400);
     evidence.path_mtu[0].reported = None;
     evidence.path_mtu[0].silent_loss = true;
+    each_sample(&mut evidence, Direction::Upload, Via::Tunnel, |sample| {
+        sample.stalled = true;
+    });
     let diagnosis = judge(&evidence);
     assert_eq!(codes(&diagnosis), ["nested-tunnel"]);
     let below: Vec<_> = diagnosis.findings[1..]
@@ -190,20 +330,25 @@ fn information_hides_no_warning() {
         );
         code.clone_into(&mut one.code);
         one.severity = severity;
-        (1.0, one)
+        Weighed {
+            finding: one,
+            weight: 1.0,
+            costs: true,
+        }
     };
     let mut found = [
         finding("cloud-limit", Severity::Info),
         finding("path-loss", Severity::Warning),
     ];
     set_consequences(&healthy(), &mut found);
-    assert_eq!(found[1].1.consequence_of, None);
-    assert_eq!(found[1].1.severity, Severity::Warning);
-    found[0].1.severity = Severity::Warning;
-    found[1].1.severity = Severity::Critical;
+    assert_eq!(found[1].finding.consequence_of, None);
+    assert_eq!(found[1].finding.severity, Severity::Warning);
+    found[0].finding.severity = Severity::Warning;
+    found[1].finding.severity = Severity::Critical;
     set_consequences(&healthy(), &mut found);
-    assert_eq!(found[1].1.consequence_of.as_deref(), Some("cloud-limit"));
-    assert_eq!(found[1].1.severity, Severity::Warning);
+    let loss = &found[1].finding;
+    assert_eq!(loss.consequence_of.as_deref(), Some("cloud-limit"));
+    assert_eq!(loss.severity, Severity::Warning);
 }
 
 fn codes_of(evidence: &Evidence) -> Vec<String> {

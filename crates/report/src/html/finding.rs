@@ -24,17 +24,15 @@ pub(super) struct Commands<'a> {
 /// Every finding, worst first, with what follows from it.
 pub(super) fn findings(all: &[Finding], commands: Commands<'_>) -> Markup {
     let all: Vec<Finding> = all.iter().map(readers_words::finding).collect();
-    let (roots, consequences): (Vec<&Finding>, Vec<&Finding>) = all
+    let roots = all
         .iter()
-        .partition(|finding| finding.consequence_of.is_none());
+        .enumerate()
+        .filter(|(_, finding)| finding.consequence_of.is_none());
     html! {
-        @for (index, finding) in roots.iter().enumerate() {
-            // Where two have the same code, the first has what follows from it.
-            @let told = roots[..index].iter().any(|one| one.code == finding.code);
-            @let explained: Vec<&Finding> = consequences
+        @for (place, finding) in roots {
+            @let explained: Vec<&Finding> = all
                 .iter()
-                .filter(|one| !told && one.consequence_of.as_deref() == Some(&finding.code))
-                .copied()
+                .filter(|one| one.cause_in(&all) == Some(place))
                 .collect();
             (card(finding, &explained, commands))
         }

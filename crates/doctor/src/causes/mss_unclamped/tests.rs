@@ -3,9 +3,10 @@ use wirespeed_measure::{Direction, Via};
 
 use super::CODE;
 use crate::testing::{
-    at, each_sample, facts_of, forget_far, healthy, not_checked, nothing, only_finding, tunnel_of,
+    at, codes, each_sample, facts_of, forget_far, healthy, not_checked, nothing, only_finding,
+    set_ratio, tunnel_of,
 };
-use crate::{End, Evidence, Severity};
+use crate::{End, Evidence, Severity, judge};
 
 /// Two sites, and at the first some host sends packets of 1,500 bytes all the time.
 fn sites(per_sample: u64, discarded: u64) -> Evidence {
@@ -60,6 +61,15 @@ fn errors_that_never_leave_the_gateway_are_a_warning() {
     let finding = only_finding(&sites(10, 8), CODE);
     assert_eq!(finding.severity, Severity::Warning);
     assert!(finding.remedies[0].commands[2].contains("oifname '\"wg0\"'"));
+}
+
+/// The doctor's own loads fit the tunnel.
+#[test]
+fn what_hosts_behind_the_gateway_suffer_explains_no_slow_tunnel() {
+    let mut evidence = sites(10, 8);
+    set_ratio(&mut evidence, Direction::Upload, 0.3);
+    let diagnosis = judge(&evidence);
+    assert_eq!(codes(&diagnosis), ["unexplained", CODE]);
 }
 
 #[test]
