@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 
 use clap::Args;
-use wirespeed_measure::{Ends, FarEnd, Overrides, Stop};
+use wirespeed_measure::{Ends, FarEnd, MeasureError, Overrides, Stop};
 use wirespeed_reach::{Machine, OpenOptions, Place, PlaceError};
 use wirespeed_settings::shell_word;
 use wirespeed_words::say;
@@ -77,7 +77,7 @@ fn address(text: &str) -> Result<IpAddr, String> {
 
 impl FarOptions {
     /// Opens both machines and finds out which peer and which addresses are meant.
-    pub(crate) fn ends(&self, interface: Option<&str>, stop: &Stop) -> Result<Ends, Failure> {
+    pub(crate) fn ends(&self, interface: Option<&str>, stop: &Stop) -> Result<Ends, MeasureError> {
         self.ends_or_busiest(interface, stop, false)
     }
 
@@ -87,7 +87,7 @@ impl FarOptions {
         interface: Option<&str>,
         stop: &Stop,
         busiest: bool,
-    ) -> Result<Ends, Failure> {
+    ) -> Result<Ends, MeasureError> {
         let options = self.open_options();
         let here = Machine::open(&Place::Here, &options)?;
         let far = match &self.far {
@@ -104,13 +104,7 @@ impl FarOptions {
             tunnel_address: self.tunnel_address,
             busiest,
         };
-        Ok(Ends::discover_stoppable(
-            here,
-            far,
-            interface,
-            &overrides,
-            stop.clone(),
-        )?)
+        Ends::discover_stoppable(here, far, interface, &overrides, stop.clone())
     }
 
     /// This machine, and the far one where wirespeed can run there.

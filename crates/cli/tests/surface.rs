@@ -281,6 +281,26 @@ fn an_unknown_interface_is_one_sentence_and_one_object() {
     }
 }
 
+/// clap takes what stands behind an option of `tune` for its interface.
+#[test]
+fn a_further_command_behind_an_option_is_told_where_to_stand() {
+    for further in ["undo", "confirm", "status"] {
+        for options in [&["--yes"][..], &["--budget", "5m", "--quick"], &["--plan"]] {
+            let arguments = [&["tune"], options, &[further]].concat();
+            let output = run(&arguments);
+            assert_eq!(code(&output), 3, "{arguments:?}");
+            assert_one_sentence(&output);
+            let told = text(&output.stderr);
+            let todo = format!("(wirespeed tune {further} …)");
+            assert!(told.contains(&todo), "{told}");
+            let french = run_in_french(&arguments);
+            assert!(text(&french.stderr).contains(&todo));
+        }
+    }
+    let told = text(&run(&["tune", "nosuchwg"]).stderr);
+    assert!(!told.contains("before any option"), "{told}");
+}
+
 #[test]
 fn without_root_it_says_so() {
     let Some(setpriv) = setpriv() else {

@@ -6,6 +6,7 @@ use wirespeed_words::say;
 
 use crate::look::{Look, table};
 use crate::measured_text::or_unknown;
+use crate::tune_text::kept_nothing;
 use crate::units;
 
 /// A published case of the same kind: state, and goodput in Mbit/s as its author measured it ("WireGuard throughput:
@@ -119,7 +120,7 @@ fn reached(story: &DemoStory) -> Option<String> {
 /// What is not as the demonstration was to show it, a sentence each; `enough` is the share of the road that a mended tunnel
 /// has to carry, and `left` names what is still there.
 pub fn demo_lacks(story: &DemoStory, enough: f64, left: &[String]) -> Vec<String> {
-    let mut lacks = Vec::new();
+    let mut lacks = kept_nothing(&story.outcome);
     if story.reached.is_none_or(|share| share < enough) {
         lacks.push(reached(story).unwrap_or_else(|| say!("report-demo-reached-unknown")));
     }
@@ -172,5 +173,31 @@ mod tests {
                 "Still there of the practice road: namespace ws-a-gw1.",
             ]
         );
+    }
+
+    #[test]
+    fn why_nothing_was_kept_is_told_of_each_remedy() {
+        let tuned = include_str!("../tests/recorded/tune-black-hole.json");
+        let mut outcome = serde_json::from_str::<TuneRecord>(tuned).unwrap().outcome;
+        outcome.kept.clear();
+        outcome.experiments.truncate(1);
+        outcome.experiments[0].kept = false;
+        outcome.experiments[0].why = "the interval of the gain includes zero".to_owned();
+        let story = DemoStory {
+            outcome,
+            possible: Some(100e6),
+            reached: Some(0.0),
+            knobs: Vec::new(),
+            put_back: true,
+        };
+        let lacks = demo_lacks(&story, 0.9, &[]);
+        assert_eq!(lacks.len(), 3, "{lacks:?}");
+        assert!(
+            lacks[0].starts_with("nothing kept: of 1 remedy tried on "),
+            "{lacks:?}"
+        );
+        let code = &story.outcome.experiments[0].code;
+        let why = format!("{code}: the interval of the gain includes zero");
+        assert_eq!(lacks[1], why);
     }
 }

@@ -23,7 +23,8 @@ const NEXT: usize = 15;
 /// What a tune did, and how to go on. `far_options` are those the user gave (` --far ssh://…`).
 pub fn tune(record: &TuneRecord, far_options: &str, look: &Look) -> String {
     let outcome = &readers_words::outcome(&record.outcome);
-    let mut out = headline(outcome, look);
+    let (word, style, text) = headline(outcome);
+    let mut out = look.verdict(&word, style, &text);
     for (host, put_back) in &outcome.recovered {
         let text = say!(
             "report-tune-recovered",
@@ -56,7 +57,8 @@ pub fn tune(record: &TuneRecord, far_options: &str, look: &Look) -> String {
     out
 }
 
-fn headline(outcome: &Outcome, look: &Look) -> String {
+/// A word, how it looks, and what it sums up.
+fn headline(outcome: &Outcome) -> (String, fn(&Look, &str) -> String, String) {
     let kept = outcome
         .experiments
         .iter()
@@ -84,7 +86,7 @@ fn headline(outcome: &Outcome, look: &Look) -> String {
                 interface = interface,
                 left = what_is_left
             );
-            look.verdict(&say!("report-word-nothing-tried"), Look::bold, &text)
+            (say!("report-word-nothing-tried"), Look::bold, text)
         }
         (tried, 0) => {
             let text = say!(
@@ -93,7 +95,7 @@ fn headline(outcome: &Outcome, look: &Look) -> String {
                 interface = interface,
                 left = what_is_left
             );
-            look.verdict(&say!("report-word-nothing-kept"), Look::warn, &text)
+            (say!("report-word-nothing-kept"), Look::warn, text)
         }
         (tried, kept) => {
             let text = say!(
@@ -102,9 +104,23 @@ fn headline(outcome: &Outcome, look: &Look) -> String {
                 interface = interface,
                 left = what_is_left
             );
-            look.verdict(&say!("report-word-kept", count = kept), Look::good, &text)
+            (say!("report-word-kept", count = kept), Look::good, text)
         }
     }
+}
+
+/// Why nothing was kept: what was tried, and what came of each; of a tune that kept something, nothing.
+pub(crate) fn kept_nothing(outcome: &Outcome) -> Vec<String> {
+    if !outcome.kept.is_empty() {
+        return Vec::new();
+    }
+    let outcome = readers_words::outcome(outcome);
+    let (word, _, text) = headline(&outcome);
+    let tried = outcome.experiments.iter();
+    std::iter::once(told(&word, &text))
+        .chain(tried.map(|one| told(&one.code, &one.why)))
+        .chain(outcome.ended_early.iter().cloned())
+        .collect()
 }
 
 fn stages(stages: &[Stage], look: &Look) -> String {

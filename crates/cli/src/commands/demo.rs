@@ -105,24 +105,21 @@ fn show(lab: &Lab, cancelled: &AtomicBool) -> Result<DemoStory, Failure> {
     let seen = handed_on(lab, "doctor");
     stage.run(
         &["doctor", "--far", &far_place, "--quick", "--record", &seen],
-        &[],
+        None,
     )?;
     let record = handed_on(lab, "tune");
-    let tuned = stage
-        .run(
-            &["tune", "--far", &far_place, "--quick", "--from", &seen],
-            &["--output", &record, "--confirm-within", "10m"],
-        )
-        .and_then(|()| {
-            files::read_json::<TuneRecord>(
-                Path::new(&record),
-                &say!("cli-tune-record"),
-                &say!("cli-tune-record-todo"),
-            )
-        });
-    let outcome = tuned?.outcome;
+    stage.run(
+        &["tune", "--far", &far_place, "--quick", "--from", &seen],
+        Some(&record),
+    )?;
+    let record: TuneRecord = files::read_json(
+        Path::new(&record),
+        &say!("cli-tune-record"),
+        &say!("cli-tune-record-todo"),
+    )?;
+    let outcome = record.outcome;
     let tuned = knobs(lab)?;
-    stage.run(&["tune", "undo", "--far", &far_place], &[])?;
+    stage.run(&["tune", "undo", "--far", &far_place], None)?;
     let after = knobs(lab)?;
 
     let possible = lab.scenario.road.possible_goodput(mtu(&outcome, lab));
@@ -180,8 +177,9 @@ struct Stage<'a> {
 }
 
 impl Stage<'_> {
-    /// Shows the command without the arguments that only this demonstration needs, and runs it.
-    fn run(&self, arguments: &[&str], unshown: &[&str]) -> Result<(), Failure> {
+    /// Shows the command without the arguments that only this demonstration needs, and runs it. A tune writes what it did to
+    /// `record`.
+    fn run(&self, arguments: &[&str], record: Option<&str>) -> Result<(), Failure> {
         terminal::answer(&format!(
             "\n$ wirespeed lab exec --lab {} {} -- wirespeed {}\n\n",
             self.lab.id,
@@ -209,7 +207,7 @@ impl Stage<'_> {
             .args(["--lang", language().tag()])
             .args(terminal::is_quiet().then_some("--quiet"))
             .args(arguments)
-            .args(unshown)
+            .args(record.into_iter().flat_map(of_a_tune))
             .stdin(Stdio::null())
             // Ctrl-C reaches this process alone, which passes on one request to end and no second one.
             .process_group(0)
@@ -230,19 +228,35 @@ impl Stage<'_> {
         if asked_to_end || self.cancelled.load(Ordering::SeqCst) {
             return Err(Failure::interrupted());
         }
-        match status.code() {
-            // Findings are what the demonstration is about.
-            Some(0 | 1) => Ok(()),
-            code => Err(Failure::here(
-                Exit::Unmeasured,
-                say!(
-                    "cli-ended-with",
-                    command = arguments.join(" "),
-                    code = code.map_or_else(|| "?".to_owned(), |code| code.to_string())
-                ),
-                say!("cli-ended-with-todo"),
-            )),
-        }
+        may_go_on(arguments, status.code(), record)
+    }
+}
+
+/// What a tune of the demonstration is told besides: to write its record, and how long to wait.
+fn of_a_tune(record: &str) -> [&str; 4] {
+    ["--output", record, "--confirm-within", "10m"]
+}
+
+/// Refuses to go on where a command did not end as one of the demonstration may. Findings are what it is about; and a tune that
+/// kept nothing has its say in its record, which one that could not be tried does not write.
+fn may_go_on(arguments: &[&str], code: Option<i32>, record: Option<&str>) -> Result<(), Failure> {
+    match code {
+        Some(0 | 1) => Ok(()),
+        Some(4) if record.is_some_and(|record| Path::new(record).exists()) => Ok(()),
+        code => Err(Failure::here(
+            Exit::Unmeasured,
+            say!(
+                "cli-ended-with",
+                command = arguments.join(" "),
+                code = code.map_or_else(|| "?".to_owned(), |code| code.to_string())
+            ),
+            // An answer that is not healthy is no error, and was not shown.
+            if terminal::is_quiet() {
+                say!("cli-ended-with-quiet-todo")
+            } else {
+                say!("cli-ended-with-todo")
+            },
+        )),
     }
 }
 
@@ -304,4 +318,58 @@ fn left_behind(lab: &Lab) -> Vec<String> {
         left.push(say!("cli-left-record", lab = lab.id.to_string()));
     }
     left
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::commands::tune::exit_of;
+
+    /// The record of a tune that tried something and kept nothing.
+    fn nothing_kept() -> TuneRecord {
+        let tuned = include_str!("../../../report/tests/recorded/tune-black-hole.json");
+        let mut record: TuneRecord = serde_json::from_str(tuned).unwrap();
+        record.outcome.kept.clear();
+        for experiment in &mut record.outcome.experiments {
+            experiment.kept = false;
+        }
+        record
+    }
+
+    #[test]
+    fn a_tune_that_kept_nothing_is_told_of_and_one_that_could_not_be_tried_ends_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("tune.json");
+        let (record, tuned) = (nothing_kept(), Some(path.to_str().unwrap()));
+        let code = match exit_of(&record.outcome) {
+            Exit::Refused => Some(4),
+            other => panic!("{other:?}"),
+        };
+        assert!(may_go_on(&["tune"], code, tuned).is_err());
+        files::write(&path, &terminal::json(&record).unwrap()).unwrap();
+        assert!(may_go_on(&["tune"], code, tuned).is_ok());
+
+        let story = DemoStory {
+            outcome: record.outcome,
+            possible: Some(200e6),
+            reached: Some(0.0),
+            knobs: Vec::new(),
+            put_back: true,
+        };
+        let lacks = wirespeed_report::demo_lacks(&story, ENOUGH, &[]);
+        assert!(lacks[0].starts_with("nothing kept: "), "{lacks:?}");
+    }
+
+    #[test]
+    fn findings_are_what_it_is_about_and_any_other_ending_ends_it() {
+        for code in [0, 1] {
+            assert!(may_go_on(&["doctor"], Some(code), None).is_ok());
+        }
+        for code in [Some(2), Some(3), Some(4), None] {
+            let failure = may_go_on(&["doctor", "--quick"], code, None).unwrap_err();
+            assert_eq!(failure.exit, Exit::Unmeasured);
+            let what = &failure.text.what;
+            assert!(what.contains("wirespeed doctor --quick"), "{what}");
+        }
+    }
 }

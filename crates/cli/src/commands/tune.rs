@@ -6,7 +6,7 @@ use std::time::Duration;
 use clap::builder::PossibleValuesParser;
 use clap::{Args, Subcommand};
 use wirespeed_doctor::{Diagnosis, Evidence, Verdict, investigate, judge};
-use wirespeed_measure::{Ends, MeasureError, Progress};
+use wirespeed_measure::{Ends, MeasureError, Progress, Stop};
 use wirespeed_reach::Machine;
 use wirespeed_report::{PlanRecord, Schema, StatusRecord, TuneRecord, UndoRecord};
 use wirespeed_tune::{Options, Outcome, PutBack, PutBackResult, State, TuneError};
@@ -156,7 +156,7 @@ fn tune(arguments: &Arguments) -> Result<Exit, Failure> {
     arguments.show.check()?;
     let stop = interrupt::stop_when_put_back()?;
     let bar = terminal::Bar::new();
-    let ends = arguments.far.ends(arguments.interface.as_deref(), &stop)?;
+    let ends = ends(arguments, &stop)?;
     let defaults = Options::default();
     let (seconds, warm_up) = if arguments.quick {
         (0.7, 0.3)
@@ -211,7 +211,26 @@ fn tune(arguments: &Arguments) -> Result<Exit, Failure> {
     Ok(exit)
 }
 
-fn exit_of(outcome: &Outcome) -> Exit {
+/// Both ends of the tunnel. An interface that is not there and has the name of a further command was typed as that command,
+/// behind options, where it is none.
+fn ends(arguments: &Arguments, stop: &Stop) -> Result<Ends, Failure> {
+    let ends = arguments.far.ends(arguments.interface.as_deref(), stop);
+    ends.map_err(|error| {
+        let todo = match &error {
+            MeasureError::NoSuchInterface { interface, .. } if After::has_subcommand(interface) => {
+                Some(say!("cli-further-command-todo", command = interface))
+            }
+            _ => None,
+        };
+        let mut failure = Failure::from(error);
+        if let Some(todo) = todo {
+            failure.text.todo = todo;
+        }
+        failure
+    })
+}
+
+pub(super) fn exit_of(outcome: &Outcome) -> Exit {
     if !outcome.kept.is_empty() {
         return Exit::Done;
     }
@@ -227,7 +246,7 @@ fn plan(arguments: &Arguments) -> Result<Exit, Failure> {
     files::check(arguments.output.as_deref())?;
     let stop = interrupt::stop_soon()?;
     let bar = terminal::Bar::new();
-    let ends = arguments.far.ends(arguments.interface.as_deref(), &stop)?;
+    let ends = ends(arguments, &stop)?;
     let mut diagnosis = match &arguments.from {
         Some(path) => judge(&recording(path, &ends, arguments.expect)?),
         None => diagnosis(&ends, arguments, &bar)?.1,
