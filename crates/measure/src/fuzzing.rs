@@ -21,9 +21,13 @@ use crate::echo_packet::{self, Kind};
 use crate::exchange_request::{self, Request};
 use crate::iperf3_client::Iperf3Outcome;
 use crate::iperf3_report::Iperf3Report;
+use crate::iperf3_server::ServerEnded;
 use crate::sample::{Left, assemble};
 use crate::tally::Tally;
-use crate::{Direction, Overrides, Pair, Protocol, Sample, Via};
+use crate::{Direction, Overrides, Pair, Protocol, Sample, Via, sensible};
+
+/// Seconds that either side of a load of two seconds may live.
+const OF_A_LOAD: f64 = 36.0;
 
 #[cfg(test)]
 #[path = "../../../fuzz/replay.rs"]
@@ -45,21 +49,30 @@ pub fn iperf3(text: &[u8]) {
         echoes: None,
         tcp: None,
     };
-    loads(&outcome, Some(&report));
     loads(&outcome, None);
+    loads(&outcome, Some(&ServerEnded { report, tcp: None }));
 }
 
-/// What a far end's agent says of a load, `[outcome of the client, report of the server or null]` in JSON.
+/// What a far end's agent says of a load, `[what the client left behind, what the server did, or null]` in JSON.
 pub fn outcome(json: &[u8]) {
-    if let Ok((outcome, server)) =
-        serde_json::from_slice::<(Iperf3Outcome, Option<Iperf3Report>)>(json)
-    {
-        loads(&outcome, server.as_ref());
+    const MACHINE: &str = "ssh://far";
+    let Ok((outcome, server)) =
+        serde_json::from_slice::<(Iperf3Outcome, Option<ServerEnded>)>(json)
+    else {
+        return;
+    };
+    let server = server.map(|server| sensible::ended(MACHINE, OF_A_LOAD, server));
+    match (
+        sensible::outcome(MACHINE, OF_A_LOAD, outcome),
+        server.transpose(),
+    ) {
+        (Ok(outcome), Ok(server)) => loads(&outcome, server.as_ref()),
+        (Err(error), _) | (_, Err(error)) => assert!(error.to_string().len() < 300, "{error}"),
     }
 }
 
 /// The sample and the comparison that are made of it, both ways and by both protocols.
-fn loads(outcome: &Iperf3Outcome, server: Option<&Iperf3Report>) {
+fn loads(outcome: &Iperf3Outcome, server: Option<&ServerEnded>) {
     for (direction, protocol) in [
         (Direction::Upload, Protocol::Tcp),
         (Direction::Download, Protocol::Tcp),
@@ -76,8 +89,8 @@ fn loads(outcome: &Iperf3Outcome, server: Option<&Iperf3Report>) {
             load: &load,
             planned: (load.warm_up + load.seconds).ceil(),
             outcome,
-            server,
-            server_tcp: None,
+            server: server.map(|server| &server.report),
+            server_tcp: server.and_then(|server| server.tcp.as_ref()),
             here: CountersDelta::default(),
             far: None,
             link_bytes: Some(1_000_000),

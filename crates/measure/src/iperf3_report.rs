@@ -13,7 +13,9 @@ const INTERVALS_AT_MOST: usize = 36_000;
 const SHORTEST: f64 = 1e-5;
 const LONGEST: f64 = 1e5;
 /// iperf3 allows 128 streams.
-const STREAMS_AT_MOST: usize = 128;
+pub(crate) const STREAMS_AT_MOST: usize = 128;
+/// Letters that are taken of a text.
+pub(crate) const LONGEST_TEXT: usize = 500;
 
 /// One side's report of one run.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -208,7 +210,9 @@ fn count(value: &Value) -> Option<u64> {
 }
 
 fn text(value: &Value) -> Option<String> {
-    value.as_str().map(|text| text.chars().take(500).collect())
+    value
+        .as_str()
+        .map(|text| text.chars().take(LONGEST_TEXT).collect())
 }
 
 #[cfg(test)]

@@ -13,7 +13,7 @@ use crate::iperf3_server::{ServerEnded, ServerStart, ServerStarted};
 use crate::operations::{CLIENT, Number, SERVER_FINISH, SERVER_START};
 use crate::sample::{Left, assemble};
 use crate::tcp_watch::TcpWatch;
-use crate::{Direction, Ends, FarEnd, Load, MeasureError, Protocol, Sample, Via};
+use crate::{Direction, Ends, FarEnd, Load, MeasureError, Protocol, Sample, Via, sensible};
 
 /// Where iperf3 servers listen by default; ours take the first free port from here on.
 const FIRST_PORT: u16 = 5201;
@@ -23,6 +23,8 @@ const ECHO_INTERVAL: f64 = 0.02;
 /// path that is still full.
 const GRACE_SECONDS: f64 = 3.0;
 const GRACE_SECONDS_PER_STREAM: f64 = 0.05;
+/// What a server that nobody ends lives on beyond the client's time.
+const SERVER_LIVES_ON: Duration = Duration::from_secs(30);
 /// How long a server may take to start, and to hand over its report.
 const SERVER_WITHIN: Duration = Duration::from_secs(10);
 /// What agent and line may take beyond the operation itself.
@@ -36,8 +38,6 @@ const BUSY_PAUSES: [Duration; 4] = [
 ];
 /// Longest load.
 const SECONDS_AT_MOST: f64 = 600.0;
-/// Letters of what another machine gives as a reason.
-const LONGEST_REASON: usize = 4096;
 
 impl Ends {
     /// Runs one load. The counters in the sample are from just before it to just after it, warm-up included.
@@ -123,7 +123,7 @@ impl Ends {
         };
         let ran = self.run_between_counters(&run, limit);
         // In any case, so that no server stays behind a client that failed.
-        let server = server.finish(self);
+        let server = server.finish(self, limit);
         let (before, outcome, after) = ran?;
         self.still_there(&after)?;
         let server = server?;
@@ -156,6 +156,7 @@ impl Ends {
     ) -> Result<(BothCounters, Iperf3Outcome, BothCounters), MeasureError> {
         let before = self.counters()?;
         let outcome = self.call(&self.here, CLIENT, run, limit + ANSWER_WITHIN)?;
+        let outcome = sensible::outcome(self.here.name(), longest(limit), outcome)?;
         Ok((before, outcome, self.counters()?))
     }
 
@@ -173,7 +174,7 @@ impl Ends {
             // As narrow as possible; behind address translation the endpoint's address is none of the machine's.
             bind: self.far_has(address).then_some(address),
             device: self.far_device(load.via),
-            seconds: limit.as_secs_f64() + 30.0,
+            seconds: longest(limit),
             tcp: watch_of(load),
         };
         let started = self
@@ -192,7 +193,7 @@ impl Ends {
             }),
             ServerStarted::Missing(because) => Err(MeasureError::NoIperf3 {
                 machine: machine.name().to_owned(),
-                because: because.chars().take(LONGEST_REASON).collect(),
+                because: sensible::text(&because),
             }),
         }
     }
@@ -319,6 +320,11 @@ impl Ends {
     }
 }
 
+/// Seconds that either side of a load may live whose client has as much time as `limit`.
+fn longest(limit: Duration) -> f64 {
+    (limit + SERVER_LIVES_ON).as_secs_f64()
+}
+
 fn watch_of(load: &Load) -> Option<TcpWatch> {
     (load.protocol == Protocol::Tcp).then_some(TcpWatch {
         streams: load.streams,
@@ -360,15 +366,16 @@ impl Server<'_> {
         }
     }
 
-    /// Ends it and takes its report.
-    fn finish(self, ends: &Ends) -> Result<Option<ServerEnded>, MeasureError> {
+    /// Ends it and takes its report, of a load whose client had as much time as `limit`.
+    fn finish(self, ends: &Ends, limit: Duration) -> Result<Option<ServerEnded>, MeasureError> {
         match self {
             Self::Given(_) => Ok(None),
             Self::Ours {
                 machine, number, ..
-            } => ends
-                .call(machine, SERVER_FINISH, &Number { number }, SERVER_WITHIN)
-                .map(Some),
+            } => {
+                let told = ends.call(machine, SERVER_FINISH, &Number { number }, SERVER_WITHIN)?;
+                sensible::ended(machine.name(), longest(limit), told).map(Some)
+            }
         }
     }
 }

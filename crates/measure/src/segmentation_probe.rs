@@ -8,7 +8,7 @@ use crate::datagram_way::Origin;
 use crate::operations::{SEGMENTATION_RECEIVE, SEGMENTATION_SEND};
 use crate::segmentation::{SegmentationEnd, TrainsArrived, TrainsSent};
 use crate::sequence_probe::refused;
-use crate::{Direction, Ends, MeasureError, SegmentationProbe, Via};
+use crate::{Direction, Ends, MeasureError, SegmentationProbe, Via, sensible};
 
 /// Fits every path that carries a tunnel.
 const PAYLOAD: u16 = 1200;
@@ -55,7 +55,7 @@ impl Ends {
             trains_sent: sent.in_trains,
             trains_received: arrived.in_trains,
             trains_mangled: arrived.mangled,
-            refused: sent.refused,
+            refused: sent.refused.as_deref().map(sensible::text),
         })
     }
 }

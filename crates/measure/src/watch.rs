@@ -10,7 +10,7 @@ use crate::operations::PASSIVE;
 use crate::passive::{LONGEST_WATCH, PassivePlan};
 use crate::prefix::prefix;
 use crate::sequence_probe::refused;
-use crate::{Ends, MeasureError, PassiveWatch, Progress};
+use crate::{Ends, MeasureError, PassiveWatch, Progress, sensible};
 
 /// What a machine may take beyond the watch itself: a few readings, on a machine that is busy.
 const ANSWER_WITHIN: Duration = Duration::from_secs(10);
@@ -65,6 +65,10 @@ impl Ends {
             waiting.join().unwrap_or(Err(MeasureError::Stopped))
         })
         .map_err(|error| refused(&what(), error))?;
+        let here = sensible::watched(self.here.name(), here)?;
+        let far = far
+            .map(|far| sensible::watched(&self.far_name(), far))
+            .transpose()?;
         self.still_there(&self.counters()?)?;
         Ok(PassiveWatch { here, far })
     }

@@ -101,6 +101,10 @@ impl fmt::Debug for Machine {
     }
 }
 
+/// Most objects and lists in an answer: a snapshot of tens of thousands of peers has fewer. An empty object takes two
+/// letters of a line, and may become hundreds of bytes.
+const OPENINGS_AT_MOST: usize = 1 << 18;
+
 /// Reads what came back from a call.
 pub(crate) fn answer<R: DeserializeOwned>(
     outcome: Outcome,
@@ -112,6 +116,15 @@ pub(crate) fn answer<R: DeserializeOwned>(
         operation: operation.to_owned(),
         message: text::message(&message),
     })?;
+    let bytes = answer.get().bytes();
+    if bytes.filter(|byte| matches!(byte, b'{' | b'[')).count() > OPENINGS_AT_MOST {
+        return Err(ReachError::Rubbish {
+            machine: machine.to_owned(),
+            detail: format!(
+                "its answer to {operation} is of more parts than any answer has; look at what answers there in place of wirespeed"
+            ),
+        });
+    }
     serde_json::from_str(answer.get()).map_err(|error| ReachError::Answer {
         machine: machine.to_owned(),
         operation: operation.to_owned(),
@@ -193,6 +206,18 @@ impl Drop for Pending {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_answer_of_a_million_parts_is_not_read() {
+        let parts = |count: usize| {
+            let text = format!("[{}{{}}]", "{},".repeat(count - 2));
+            let outcome = serde_json::value::RawValue::from_string(text);
+            answer::<Vec<serde::de::IgnoredAny>>(Ok(outcome.unwrap()), "ssh://far", "facts")
+        };
+        assert_eq!(parts(OPENINGS_AT_MOST).unwrap().len(), OPENINGS_AT_MOST - 1);
+        let error = parts(OPENINGS_AT_MOST + 1).unwrap_err();
+        assert!(matches!(error, ReachError::Rubbish { .. }), "{error}");
+    }
 
     #[test]
     fn machines_are_shared_and_calls_handed_over_between_threads() {
