@@ -30,6 +30,8 @@ const LIMIT: Duration = Duration::from_secs(90);
 const MEMORY_AT_MOST: u64 = 300 << 10;
 /// The loads begin after the probes of the idle tunnel.
 const LOADS_WITHIN: Duration = Duration::from_secs(30);
+/// From the first load on.
+const INTO_THE_SECOND_PAIR: Duration = Duration::from_secs(3);
 /// An agent whose client is gone has time to end what it does.
 const GONE_WITHIN: Duration = Duration::from_secs(6);
 /// The far end's address in the tunnel.
@@ -62,7 +64,7 @@ enum Wanted {
     Error(fn(&Lab) -> String),
 }
 
-const FAULTS: [Fault; 11] = [
+const FAULTS: [Fault; 12] = [
     Fault {
         name: "the_peer_roams_twice",
         ci: false,
@@ -121,6 +123,12 @@ const FAULTS: [Fault; 11] = [
         name: "the_far_end_answers_with_gigabytes",
         ci: true,
         what: What::FarEnd(Act::Gigabytes),
+        wanted: Wanted::Error(|_| HOSTILE.to_owned()),
+    },
+    Fault {
+        name: "the_far_end_tells_of_a_load_without_end",
+        ci: false,
+        what: What::FarEnd(Act::ManyPieces),
         wanted: Wanted::Error(|_| HOSTILE.to_owned()),
     },
     Fault {
@@ -354,10 +362,7 @@ fn until_loads_run(lab: &Lab) {
         }
         assert!(begun.elapsed() < LOADS_WITHIN, "no load began");
     }
-    // Into the second pair.
-    sleep(Duration::from_secs_f64(
-        std::env::var("DF_WAIT").map_or(3.0, |t| t.parse().unwrap()),
-    ));
+    sleep(INTO_THE_SECOND_PAIR);
 }
 
 /// Processes of a program in a namespace.

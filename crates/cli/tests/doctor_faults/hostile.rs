@@ -14,6 +14,8 @@ const NAMESPACE: &str = "WIRESPEED_TEST_NAMESPACE";
 
 /// Counters with which an answer takes some 15 MiB, of 16 that a line may have.
 const A_LINE_FULL: u32 = 700_000;
+/// Intervals of a load that an answer may just have parts for.
+const MANY_PIECES: usize = 125_000;
 /// Counters that a machine may just have.
 const JUST_POSSIBLE: u32 = 13_000;
 
@@ -28,13 +30,16 @@ pub(crate) enum Act {
     Gigabytes,
     /// Every answer about counters has as many as are believed, of other names each time.
     ManyNames,
+    /// Every answer about a load has as many intervals as an answer may have parts.
+    ManyPieces,
 }
 
-const ACTS: [Act; 4] = [
+const ACTS: [Act; 5] = [
     Act::EndlessLine,
     Act::NoEncoding,
     Act::Gigabytes,
     Act::ManyNames,
+    Act::ManyPieces,
 ];
 
 /// Lets this program be ssh to the doctor; what is returned must live as long as the doctor.
@@ -92,6 +97,7 @@ fn hand_on(act: Act, answers: impl BufRead, mut out: impl Write) -> io::Result<(
             }
             Act::Gigabytes => writeln!(out, "{}", stuffed(&answer, number, A_LINE_FULL))?,
             Act::ManyNames => writeln!(out, "{}", stuffed(&answer, number, JUST_POSSIBLE))?,
+            Act::ManyPieces => writeln!(out, "{}", with_pieces(&answer))?,
             Act::EndlessLine | Act::NoEncoding => writeln!(out, "{answer}")?,
         }
         out.flush()?;
@@ -112,4 +118,16 @@ fn stuffed(answer: &str, number: usize, more: u32) -> String {
         let _ = write!(stuffed, r#""{number:04}.{counter:07}":{number},"#);
     }
     stuffed + after
+}
+
+/// An answer about a load tells of so many intervals that none of them is long.
+fn with_pieces(answer: &str) -> String {
+    const PIECES: &str = r#""pieces":["#;
+    const PIECE: &str = r#"{"start":0.6,"seconds":0.1,"stream_bytes":[1]},"#;
+    match answer.split_once(PIECES) {
+        Some((before, after)) if after.starts_with('{') => {
+            [before, PIECES, &PIECE.repeat(MANY_PIECES), after].concat()
+        }
+        _ => answer.to_owned(),
+    }
 }
