@@ -40,7 +40,6 @@ fn chain(hops: Vec<HopMeasured>, whole: f64) -> ChainMeasured {
     let bare = hops[worst].rates[0].bare.unwrap();
     ChainMeasured {
         started_at: None,
-        started_at: None,
         whole: vec![WholeRates {
             direction: Direction::Upload,
             rate: Some(whole),
