@@ -15,29 +15,68 @@ const SIZE_LIMIT: usize = 4 << 20;
 /// Most statistics that are kept of one card.
 const MOST: usize = 128;
 
-/// Parts of names that tell of packets lost for want of room, or of a provider's limit.
-const TELLING: [&str; 18] = [
-    "_allowance_exceeded",
-    "discard",
-    "drop",
-    "fifo",
-    "missed",
-    "no_buf",
-    "nobuf",
-    "no_desc",
-    "nodesc",
-    "no_dma",
-    "no_memory",
-    "no_space",
-    "oob",
-    "out_of_buf",
-    "overflow",
-    "overrun",
-    "over_errors",
-    "ring full",
+/// What a driver's statistic tells of lost packets.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum DriverLoss {
+    /// Packets lost on receive for want of a free buffer.
+    NoBuffer,
+    /// How often the receive ring was found empty of buffers: the packet may still have had room in the card's own memory.
+    RanEmpty,
+    /// Another loss: on the way out, in a part of the card, or by a provider's limit.
+    Other,
+}
+
+/// Parts of the names by which drivers count losses, and what they tell on receive; the first that fits counts.
+/// `rx_missed_errors` (Intel), `rx_no_dma_resources` (ixgbe), `rx_out_of_buffer` and `rx_discards_phy` (mlx5), `rx_overruns` and
+/// `empty_rx_ring` (ena), `rx_drops_no_frags` (be2net), `rx_discards` (bnx2x, bnxt), `port_rx_nodesc_drops` (sfc).
+const PARTS: [(&str, DriverLoss); 26] = [
+    ("no_buffer_count", DriverLoss::RanEmpty),
+    ("empty_rx_ring", DriverLoss::RanEmpty),
+    ("missed", DriverLoss::NoBuffer),
+    ("no_dma", DriverLoss::NoBuffer),
+    ("out_of_buf", DriverLoss::NoBuffer),
+    ("overrun", DriverLoss::NoBuffer),
+    ("no_frags", DriverLoss::NoBuffer),
+    ("no_erx", DriverLoss::NoBuffer),
+    ("fifo_overflow", DriverLoss::NoBuffer),
+    ("discards", DriverLoss::NoBuffer),
+    ("nodesc", DriverLoss::NoBuffer),
+    ("no_desc", DriverLoss::NoBuffer),
+    ("fifo_err", DriverLoss::NoBuffer),
+    ("over_errors", DriverLoss::NoBuffer),
+    ("rx_no_bufs", DriverLoss::NoBuffer),
+    ("_allowance_exceeded", DriverLoss::Other),
+    ("discard", DriverLoss::Other),
+    ("drop", DriverLoss::Other),
+    ("fifo", DriverLoss::Other),
+    ("no_buf", DriverLoss::Other),
+    ("nobuf", DriverLoss::Other),
+    ("no_memory", DriverLoss::Other),
+    ("no_space", DriverLoss::Other),
+    ("oob", DriverLoss::Other),
+    ("overflow", DriverLoss::Other),
+    ("ring full", DriverLoss::Other),
 ];
 /// Parts of names that tell of packets nobody wanted, or of programs' own verdicts.
 const NOT_TELLING: [&str; 4] = ["xdp", "steer_missed", "filter", "mcast_mismatch"];
+/// What the driver was told to filter out counts among NFP's `dev_rx_discards`.
+const NOT_FOR_WANT_OF_A_BUFFER: [&str; 1] = ["dev_rx_discards"];
+
+/// What a statistic of a driver (`ethtool -S`) tells of lost packets, by its name; `None` where it tells of something else, and
+/// is not among [`Counters::drivers`](crate::Counters::drivers).
+pub fn driver_loss(name: &str) -> Option<DriverLoss> {
+    let name = name.to_ascii_lowercase();
+    let has = |parts: &[&str]| parts.iter().any(|part| name.contains(part));
+    if has(&NOT_TELLING) {
+        return None;
+    }
+    let (_, loss) = PARTS.iter().find(|(part, _)| name.contains(part))?;
+    let received = name.contains("rx") && !name.contains("tx") && !has(&NOT_FOR_WANT_OF_A_BUFFER);
+    match loss {
+        DriverLoss::NoBuffer if !received => Some(DriverLoss::Other),
+        loss => Some(*loss),
+    }
+}
 
 /// The statistics of one driver.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -92,17 +131,11 @@ pub(crate) fn parse(text: &str) -> Result<DriverStatistics, String> {
                 format!("ethtool -S has a line that is no statistic: {shown:?}")
             })?;
         statistics.all += 1;
-        if value > 0 && tells_of_losses(name) && statistics.losses.len() < MOST {
+        if value > 0 && driver_loss(name).is_some() && statistics.losses.len() < MOST {
             statistics.losses.insert(name.to_owned(), value);
         }
     }
     Ok(statistics)
-}
-
-fn tells_of_losses(name: &str) -> bool {
-    let name = name.to_ascii_lowercase();
-    let has = |part: &&str| name.contains(*part);
-    TELLING.iter().any(has) && !NOT_TELLING.iter().any(has)
 }
 
 #[cfg(test)]
@@ -169,6 +202,45 @@ mod tests {
     fn packets_nobody_wanted_are_no_losses() {
         let text = "NIC statistics:\n     rx0_xdp_drops: 9\n     rx_steer_missed_packets: 9\n     rx_kicks: 9\n";
         assert_eq!(losses(text), []);
+    }
+
+    #[test]
+    fn what_a_driver_calls_a_loss_is_one() {
+        for (name, loss) in [
+            ("rx_missed_errors", Some(DriverLoss::NoBuffer)),
+            ("rx_no_dma_resources", Some(DriverLoss::NoBuffer)),
+            ("rx_out_of_buffer", Some(DriverLoss::NoBuffer)),
+            ("rx_discards_phy", Some(DriverLoss::NoBuffer)),
+            ("queue_3_rx_overruns", Some(DriverLoss::NoBuffer)),
+            ("rxq0: rx_drops_no_frags", Some(DriverLoss::NoBuffer)),
+            ("[0]: rx_discards", Some(DriverLoss::NoBuffer)),
+            ("port_rx_nodesc_drops", Some(DriverLoss::NoBuffer)),
+            ("rx_fifo_errors", Some(DriverLoss::NoBuffer)),
+            ("rx_no_buffer_count", Some(DriverLoss::RanEmpty)),
+            ("queue_0_rx_empty_rx_ring", Some(DriverLoss::RanEmpty)),
+            ("queue_0_tx_missed_tx", Some(DriverLoss::Other)),
+            ("tx_fifo_errors", Some(DriverLoss::Other)),
+            ("fdir_overflow", Some(DriverLoss::Other)),
+            ("dev_rx_discards", Some(DriverLoss::Other)),
+            ("rx_dropped", Some(DriverLoss::Other)),
+            ("bw_in_allowance_exceeded", Some(DriverLoss::Other)),
+            ("rx_packets", None),
+            ("rx0_xdp_drops", None),
+            ("rx_steer_missed_packets", None),
+        ] {
+            assert_eq!(driver_loss(name), loss, "{name}");
+        }
+    }
+
+    /// No part is hidden by one before it, and whatever is a loss is read.
+    #[test]
+    fn every_part_is_read_as_what_it_tells() {
+        for (part, loss) in PARTS {
+            let name = format!("RX_{part}_rx");
+            assert_eq!(driver_loss(&name), Some(loss), "{part}");
+            let text = format!("NIC statistics:\n     {name}: 7\n");
+            assert_eq!(losses(&text), rows([(name.as_str(), 7)]), "{part}");
+        }
     }
 
     #[test]

@@ -65,14 +65,17 @@ pub use counters::*;
 pub use device_statistics::{
     DeviceCounters, DeviceFlow, DeviceOffload, DeviceStatistics, DeviceWorker, WorkerCounters,
 };
+pub use driver_statistics::{DriverLoss, driver_loss};
 pub use firewall_way::TunnelFilter;
 pub use hardware::{Frequencies, Hardware, NumaNode, frequencies};
+pub use host::boot_id;
 pub use kernel_wireguard::KernelWireGuard;
 pub use known::Known;
 pub use link_detail::{
     Channels, Interrupt, LinkDetail, ReceiveQueue, Rings, Spreading, TransmitQueue,
 };
 pub use model::*;
+pub use processes::own_namespace;
 pub use quota::Quota;
 pub use routes::way_to;
 pub use snapshot::{counters, handshakes, snapshot};

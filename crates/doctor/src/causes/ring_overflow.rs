@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use serde_json::json;
-use wirespeed_facts::CountersDelta;
+use wirespeed_facts::{CountersDelta, DriverLoss, driver_loss};
 use wirespeed_measure::Direction;
 use wirespeed_settings::{Setting, shell_word};
 use wirespeed_words::say;
@@ -27,30 +27,6 @@ pub(super) const CHECK: Check = Check {
     slows: in_direction,
     ..Check::new(CODE, || say!("ring-overflow-title"), run)
 };
-
-/// Parts of names by which drivers count packets lost for want of a buffer on receive: `rx_missed_errors` (Intel),
-/// `rx_no_dma_resources` (ixgbe), `rx_out_of_buffer` and `rx_discards_phy` (mlx5), `rx_overruns` (ena), `rx_drops_no_frags`
-/// (be2net), `rx_discards` (bnx2x, bnxt), `port_rx_nodesc_drops` (sfc), `rx_fifo_errors`, `rx_over_errors`.
-const LOST: [&str; 13] = [
-    "missed",
-    "no_dma",
-    "out_of_buf",
-    "overrun",
-    "no_frags",
-    "no_erx",
-    "fifo_overflow",
-    "discards",
-    "nodesc",
-    "no_desc",
-    "fifo_err",
-    "over_errors",
-    "rx_no_bufs",
-];
-/// Names of the same parts that tell of something else: what the driver was told to filter out counts among NFP's
-/// `dev_rx_discards`, and the longest FIFO of a card is no loss.
-const OTHERS: [&str; 3] = ["dev_rx_discards", "filter", "tx"];
-/// What the drivers' names have in common, or the kernel's own.
-const EMPTY_BUT_STORED: [&str; 2] = ["no_buffer_count", "empty_rx_ring"];
 
 fn run(evidence: &Evidence) -> Outcome {
     let mut outcome = Outcome::default();
@@ -101,7 +77,7 @@ fn counts(card: &str, reading: &CountersDelta) -> BTreeMap<String, u64> {
     }
     let mut of_driver: BTreeMap<String, u64> = BTreeMap::new();
     for (name, count) in reading.drivers.get(card).into_iter().flatten() {
-        if tells_of_losses(name) {
+        if driver_loss(name) == Some(DriverLoss::NoBuffer) {
             let sum = of_driver.entry(without_queue(name)).or_default();
             *sum = sum.saturating_add(*count);
         }
@@ -117,13 +93,6 @@ fn counts(card: &str, reading: &CountersDelta) -> BTreeMap<String, u64> {
 /// Different names count the same packets: they are not added up.
 fn most(counts: &BTreeMap<String, u64>) -> u64 {
     counts.values().copied().max().unwrap_or_default()
-}
-
-fn tells_of_losses(name: &str) -> bool {
-    let name = name.to_ascii_lowercase();
-    name.contains("rx")
-        && LOST.iter().any(|part| name.contains(part))
-        && !OTHERS.iter().any(|part| name.contains(part))
 }
 
 /// `rx12_missed` → `rx#_missed`.
@@ -221,7 +190,7 @@ fn lines(
             *sum = sum.saturating_add(count);
         }
         for (name, count) in reading.drivers.get(card.name).into_iter().flatten() {
-            if EMPTY_BUT_STORED.iter().any(|part| name.contains(part)) {
+            if driver_loss(name) == Some(DriverLoss::RanEmpty) {
                 let sum = stored.entry(without_queue(name)).or_default();
                 *sum = sum.saturating_add(*count);
             }
@@ -310,7 +279,7 @@ mod tests {
     use wirespeed_facts::{Known, Link, LinkCounters, LinkDetail, Rings};
     use wirespeed_measure::{Direction, Via};
 
-    use super::{CODE, tells_of_losses, without_queue};
+    use super::{CODE, without_queue};
     use crate::testing::{
         at, codes, core, each_sample, facts_of, healthy, nothing, only_finding, set_ratio,
     };
@@ -351,32 +320,31 @@ mod tests {
     }
 
     #[test]
-    fn what_a_driver_calls_a_loss_is_one() {
-        for name in [
-            "rx_missed_errors",
-            "rx_no_dma_resources",
-            "rx_out_of_buffer",
-            "rx_discards_phy",
-            "queue_3_rx_overruns",
-            "rxq0: rx_drops_no_frags",
-            "[0]: rx_discards",
-            "port_rx_nodesc_drops",
-            "rx_fifo_errors",
-        ] {
-            assert!(tells_of_losses(name), "{name}");
-        }
-        for name in [
-            "rx_no_buffer_count",
-            "queue_0_tx_missed_tx",
-            "tx_fifo_errors",
-            "fdir_overflow",
-            "dev_rx_discards",
-            "rx_dropped",
-            "bw_in_allowance_exceeded",
-        ] {
-            assert!(!tells_of_losses(name), "{name}");
-        }
+    fn queues_of_a_name_are_one() {
         assert_eq!(without_queue("rx12_missed"), "rx#_missed");
+    }
+
+    /// ena counts both; the empty ring alone is none.
+    #[test]
+    fn an_empty_ring_stands_beside_what_was_lost() {
+        let mut evidence = counting("queue_0_rx_empty_rx_ring", 5000);
+        nothing(&evidence);
+        each_sample(&mut evidence, Direction::Upload, Via::Tunnel, |sample| {
+            let drivers = &mut at(sample, End::Far).drivers;
+            let card = drivers.get_mut("eth0").unwrap();
+            card.insert("queue_0_rx_overruns".to_owned(), 50);
+        });
+        let finding = only_finding(&evidence, CODE);
+        let told = |part: &str| {
+            let mut lines = finding.evidence.iter();
+            lines
+                .find(|line| line.what.contains(part))
+                .unwrap()
+                .after
+                .clone()
+        };
+        assert_eq!(told("queue_#_rx_overruns"), 250);
+        assert_eq!(told("queue_#_rx_empty_rx_ring"), 25_000);
     }
 
     #[test]
