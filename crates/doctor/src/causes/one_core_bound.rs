@@ -10,7 +10,7 @@ use super::cpu_saturated::{
 };
 use super::napi_convergence::busy_peers;
 use super::starves;
-use crate::cards::{self, core_numbers};
+use crate::cards::{self, core_numbers, list};
 use crate::cores::{self, Cores};
 use crate::device;
 use crate::finding::{Check, Found, Outcome, by_hand, command, line, percent, rates_lines};
@@ -164,7 +164,7 @@ fn found(evidence: &Evidence, end: End, hits: &[(Direction, Cores)]) -> Option<F
         direction: only(&directions),
         evidence: lines,
         because: because(cores, confined.first()),
-        remedies: remedies(evidence, end, *first, &confined),
+        remedies: remedies(evidence, end, &directions, &confined),
         refused: Vec::new(),
     })
 }
@@ -188,76 +188,29 @@ fn because(cores: &Cores, confined: Option<&Confined>) -> String {
 fn remedies(
     evidence: &Evidence,
     end: End,
-    direction: Direction,
+    directions: &[Direction],
     confined: &[Confined],
 ) -> Vec<Remedy> {
     let mut remedies = Vec::new();
-    let pinned: Vec<(&Confined, u32)> = confined
-        .iter()
-        .filter_map(|daemon| Some((daemon, daemon.pid?)))
+    remedies.extend(every_core(evidence, confined));
+    let kernels: Vec<End> = daemons(evidence, end)
+        .into_iter()
+        .filter(|end| evidence.tunnel(*end).is_some() && !evidence.is_userspace(*end))
         .collect();
-    if !pinned.is_empty() {
-        let all = |daemon: &Confined| {
-            evidence
-                .facts(daemon.end)
-                .map_or(0, |facts| facts.cpu.online.saturating_sub(1))
-        };
-        remedies.push(Remedy {
-            title: say!("one-core-bound-remedy-every-core"),
-            changes: Vec::new(),
-            commands: pinned
-                .iter()
-                .map(|(daemon, pid)| {
-                    command(
-                        evidence,
-                        daemon.end,
-                        format!("taskset -a -cp 0-{} {pid}", all(daemon)),
-                    )
-                })
-                .collect(),
-            goal: Goal::Goodput,
-            persistence: say!("one-core-bound-persistence-every-core"),
-            risk: say!("one-core-bound-risk-every-core"),
-            undo: pinned
-                .iter()
-                .map(|(daemon, pid)| {
-                    command(
-                        evidence,
-                        daemon.end,
-                        format!("taskset -a -cp {} {pid}", daemon.cpus),
-                    )
-                })
-                .collect::<Vec<_>>()
-                .join("\n"),
-        });
-    }
-    if let Some(tunnel) = evidence.tunnel(end).filter(|_| !evidence.is_userspace(end)) {
-        let mask = evidence.facts(end).map_or_else(
-            || "1".to_owned(),
-            |facts| cores::mask(&core_numbers(facts, facts.cpu.online.min(1 << 13))),
-        );
-        let file = format!(
-            "/sys/class/net/{}/queues/rx-0/rps_cpus",
-            shell_word(&tunnel.name)
-        );
-        let before = rps_cores(evidence, end).map_or_else(|| "0".to_owned(), cores::mask);
-        remedies.push(Remedy {
-            title: say!("one-core-bound-remedy-steering"),
-            changes: Vec::new(),
-            commands: vec![command(evidence, end, format!("echo {mask} > {file}"))],
-            goal: Goal::Goodput,
-            persistence: say!("one-core-bound-persistence-steering"),
-            risk: say!("one-core-bound-risk-steering"),
-            undo: command(evidence, end, format!("echo {before} > {file}")),
-        });
-        remedies.extend(hashed_ports(evidence, end, direction));
+    remedies.extend(steering(evidence, &kernels, directions));
+    for end in &kernels {
+        let mut received = directions
+            .iter()
+            .filter(|direction| receiver(**direction) == *end);
+        remedies.extend(received.find_map(|direction| hashed_ports(evidence, *end, *direction)));
     }
     if confined.is_empty() {
-        remedies.extend(
-            daemons(evidence, end)
-                .into_iter()
-                .filter_map(|end| device::more_workers(evidence, end, direction)),
-        );
+        let more = |end| {
+            directions
+                .iter()
+                .find_map(|direction| device::more_workers(evidence, end, *direction))
+        };
+        remedies.extend(daemons(evidence, end).into_iter().filter_map(more));
     }
     remedies.push(by_hand(
         if evidence.is_userspace(end) {
@@ -278,6 +231,76 @@ fn remedies(
     remedies
 }
 
+/// The daemons that may not use every core, freed.
+fn every_core(evidence: &Evidence, confined: &[Confined]) -> Option<Remedy> {
+    let pinned: Vec<(&Confined, u32)> = confined
+        .iter()
+        .filter_map(|daemon| Some((daemon, daemon.pid?)))
+        .collect();
+    let to = |daemon: &Confined, pid: u32, cores: &str| {
+        command(
+            evidence,
+            daemon.end,
+            format!("taskset -a -cp {cores} {pid}"),
+        )
+    };
+    let back: Vec<String> = pinned
+        .iter()
+        .map(|(daemon, pid)| to(daemon, *pid, &daemon.cpus))
+        .collect();
+    (!pinned.is_empty()).then(|| Remedy {
+        title: say!("one-core-bound-remedy-every-core"),
+        changes: Vec::new(),
+        commands: pinned
+            .iter()
+            .map(|(daemon, pid)| to(daemon, *pid, &list(&all_cores(evidence, daemon.end))))
+            .collect(),
+        goal: Goal::Goodput,
+        persistence: say!("one-core-bound-persistence-every-core"),
+        risk: say!("one-core-bound-risk-every-core"),
+        undo: back.join("\n"),
+    })
+}
+
+/// The cores of an end by their numbers, which may have gaps.
+fn all_cores(evidence: &Evidence, end: End) -> Vec<u32> {
+    evidence.facts(end).map_or_else(Vec::new, |facts| {
+        core_numbers(facts, facts.cpu.online.clamp(1, 1 << 13))
+    })
+}
+
+/// Receive packet steering on the kernel's tunnels that receive the loads: what they have decrypted is handed to all cores.
+/// Where both are one kernel's, either may be the one.
+fn steering(evidence: &Evidence, kernels: &[End], directions: &[Direction]) -> Option<Remedy> {
+    let (mut commands, mut undo) = (Vec::new(), Vec::new());
+    let receives = |end: &End| {
+        directions
+            .iter()
+            .any(|direction| receiver(*direction) == *end)
+    };
+    for end in kernels.iter().copied().filter(receives) {
+        let file = format!(
+            "/sys/class/net/{}/queues/rx-0/rps_cpus",
+            shell_word(&evidence.tunnel(end)?.name)
+        );
+        let steer = |to: &mut Vec<String>, mask: &str| {
+            to.push(command(evidence, end, format!("echo {mask} > {file}")));
+        };
+        steer(&mut commands, &cores::mask(&all_cores(evidence, end)));
+        let before = rps_cores(evidence, end).map_or_else(|| "0".to_owned(), cores::mask);
+        steer(&mut undo, &before);
+    }
+    (!commands.is_empty()).then(|| Remedy {
+        title: say!("one-core-bound-remedy-steering"),
+        changes: Vec::new(),
+        commands,
+        goal: Goal::Goodput,
+        persistence: say!("one-core-bound-persistence-steering"),
+        risk: say!("one-core-bound-risk-steering"),
+        undo: undo.join("\n"),
+    })
+}
+
 /// Cores that receive packet steering on the tunnel's first queue may use now.
 fn rps_cores(evidence: &Evidence, end: End) -> Option<&[u32]> {
     let tunnel = evidence.tunnel(end)?;
@@ -288,7 +311,7 @@ fn rps_cores(evidence: &Evidence, end: End) -> Option<&[u32]> {
 
 /// Peers spread over the queues of the card they are received by. One peer is one flow, whatever is hashed of it.
 fn hashed_ports(evidence: &Evidence, end: End, direction: Direction) -> Option<Remedy> {
-    if receiver(direction) != end || busy_peers(evidence, end, direction) < 2 {
+    if busy_peers(evidence, end, direction) < 2 {
         return None;
     }
     let endpoints = evidence.tunnel(end)?.peers.value()?;
@@ -333,165 +356,4 @@ fn hashed_ports(evidence: &Evidence, end: End, direction: Direction) -> Option<R
 }
 
 #[cfg(test)]
-mod tests {
-    use wirespeed_facts::{
-        CoreTime, Implementation, Known, Link, LinkDetail, ReceiveQueue, Spreading,
-    };
-    use wirespeed_measure::{Direction, Via};
-
-    use super::{CODE, count};
-    use crate::testing::{
-        at, core, each_sample, facts_of, healthy, nothing, only_finding, set_ratio, tunnel_of,
-    };
-    use crate::{End, Evidence};
-
-    fn with_cores(cores: &[CoreTime], ratio: f64) -> Evidence {
-        let mut evidence = healthy();
-        set_ratio(&mut evidence, Direction::Download, ratio);
-        each_sample(&mut evidence, Direction::Download, Via::Tunnel, |sample| {
-            at(sample, End::Here).cores = cores.to_vec();
-        });
-        evidence
-    }
-
-    #[test]
-    fn one_full_core_among_idle_ones_is_found() {
-        let cores = |full: f64, rest: f64| [core(rest), core(full), core(rest), core(rest)];
-        nothing(&with_cores(&cores(0.94, 0.3), 0.85));
-        nothing(&with_cores(&cores(0.99, 0.71), 0.85));
-        nothing(&with_cores(&cores(0.99, 0.3), 0.90));
-        let finding = only_finding(&with_cores(&cores(0.96, 0.7), 0.85), CODE);
-        assert_eq!(
-            (finding.host.as_str(), finding.direction),
-            ("client", Some(Direction::Download))
-        );
-        assert!(
-            finding
-                .evidence
-                .iter()
-                .filter(|line| line.r#where.contains("core"))
-                .count()
-                == 4
-        );
-    }
-
-    #[test]
-    fn a_machine_with_one_core_is_saturated_instead() {
-        only_finding(&with_cores(&[core(0.99)], 0.85), "cpu-saturated");
-    }
-
-    #[test]
-    fn a_confined_daemon_is_named_and_freed() {
-        let mut evidence = with_cores(&[core(0.99), core(0.84)], 0.6);
-        for end in [End::Here, End::Far] {
-            tunnel_of(&mut evidence, end).implementation = Implementation::Userspace {
-                pid: Some(100),
-                program: Some("wireguard-go".to_owned()),
-                cpus_allowed: Some("0".to_owned()),
-            };
-        }
-        let finding = only_finding(&evidence, CODE);
-        assert!(finding.because.contains("may only use core 0"));
-        assert!(finding.remedies[0].commands[0].starts_with("taskset -a -cp 0-3 100"));
-    }
-
-    #[test]
-    fn many_cores_are_named_in_words_of_a_mask() {
-        let mut evidence = with_cores(&[core(0.99), core(0.3)], 0.6);
-        for end in [End::Here, End::Far] {
-            tunnel_of(&mut evidence, end).implementation = Implementation::Kernel;
-        }
-        facts_of(&mut evidence, End::Here).cpu.online = 48;
-        let finding = only_finding(&evidence, CODE);
-        assert!(finding.remedies[0].commands[0].starts_with("echo ffff,ffffffff > "));
-    }
-
-    /// The kernel's tunnel here receives from the far end and from another peer, by eth0.
-    fn two_peers() -> Evidence {
-        let mut evidence = with_cores(&[core(0.3), core(0.99), core(0.3), core(0.3)], 0.85);
-        let tunnel = tunnel_of(&mut evidence, End::Here);
-        tunnel.implementation = Implementation::Kernel;
-        let facts = facts_of(&mut evidence, End::Here);
-        facts.links.push(Link {
-            index: 3,
-            name: "eth0".to_owned(),
-            up: true,
-            mtu: 1500,
-            detail: Known::Value(LinkDetail::default()),
-            ..Link::default()
-        });
-        facts.outer_links = vec!["eth0".to_owned()];
-        each_sample(&mut evidence, Direction::Download, Via::Tunnel, |sample| {
-            for key in ["far-key", "another-key"] {
-                let peer = at(sample, End::Here).peers.entry(key.to_owned());
-                peer.or_default().rx_bytes = 1_000_000;
-            }
-        });
-        evidence
-    }
-
-    fn commands_of(evidence: &Evidence) -> Vec<(String, String)> {
-        only_finding(evidence, CODE)
-            .remedies
-            .into_iter()
-            .map(|remedy| (remedy.commands.join("; "), remedy.undo))
-            .filter(|(commands, _)| !commands.is_empty())
-            .collect()
-    }
-
-    #[test]
-    fn several_peers_are_spread_over_the_cards_queues_and_one_is_not() {
-        let mut evidence = two_peers();
-        let commands = commands_of(&evidence);
-        assert_eq!(commands.len(), 2);
-        assert!(commands[0].0.starts_with("echo f > ") && commands[0].1.starts_with("echo 0 > "));
-        let hash = "ethtool -N eth0 rx-flow-hash udp4";
-        assert_eq!(commands[1].0, format!("{hash} sdfn  # on client"));
-        assert_eq!(commands[1].1, format!("{hash} sd  # on client"));
-        each_sample(&mut evidence, Direction::Download, Via::Tunnel, |sample| {
-            at(sample, End::Here).peers.remove("another-key");
-        });
-        assert_eq!(commands_of(&evidence).len(), 1);
-    }
-
-    #[test]
-    fn what_was_there_before_comes_back() {
-        let mut evidence = two_peers();
-        let facts = facts_of(&mut evidence, End::Here);
-        let steered = ReceiveQueue {
-            rps_cores: vec![0, 1],
-            rps_flows: 0,
-        };
-        facts.links[0].detail = Known::Value(LinkDetail {
-            receive_queues: Known::Value(vec![steered]),
-            ..LinkDetail::default()
-        });
-        let hashed = |udp4: &str, queues: usize| {
-            Known::Value(LinkDetail {
-                spreading: Known::Value(Spreading {
-                    queues,
-                    udp4: Known::Value(udp4.to_owned()),
-                    ..Spreading::default()
-                }),
-                ..LinkDetail::default()
-            })
-        };
-        let mut with = |udp4: &str, queues: usize| {
-            facts_of(&mut evidence, End::Here).links[1].detail = hashed(udp4, queues);
-            commands_of(&evidence)
-        };
-        let commands = with("s", 4);
-        assert!(commands[0].1.starts_with("echo 3 > "));
-        assert!(commands[1].1.contains("udp4 s  #"));
-        assert_eq!(with("sdfn", 4).len(), 1);
-        assert_eq!(with("sd", 1).len(), 1);
-    }
-
-    #[test]
-    fn counts_the_cores_of_a_list() {
-        assert_eq!(count("0"), Some(1));
-        assert_eq!(count("0-3,8"), Some(5));
-        assert_eq!(count("3-1"), None);
-        assert_eq!(count("x"), None);
-    }
-}
+mod tests;
