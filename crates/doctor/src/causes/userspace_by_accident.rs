@@ -2,7 +2,7 @@
 //!
 //! Only where the processor holds the tunnel back; and not of wirespeed-device, which nobody starts by accident.
 
-use wirespeed_facts::{Implementation, KernelWireGuard, Known};
+use wirespeed_facts::{Implementation, KernelWireGuard, Known, Tunnel};
 use wirespeed_measure::Direction;
 use wirespeed_settings::shell_word;
 use wirespeed_words::say;
@@ -160,19 +160,23 @@ fn found(
             direction = first.word(),
             state = state
         ),
-        remedies: vec![remedy(evidence, end, &tunnel.name, kernel)],
+        remedies: vec![remedy(evidence, end, tunnel, kernel)],
         refused: Vec::new(),
     })
 }
 
-fn remedy(evidence: &Evidence, end: End, interface: &str, kernel: KernelWireGuard) -> Remedy {
-    let interface = shell_word(interface);
+fn remedy(evidence: &Evidence, end: End, tunnel: &Tunnel, kernel: KernelWireGuard) -> Remedy {
+    let interface = shell_word(&tunnel.name);
+    let daemon = match &tunnel.implementation {
+        Implementation::Userspace { program, .. } => program.as_deref(),
+        Implementation::Kernel => None,
+    };
     let load = (kernel == KernelWireGuard::Installed).then(|| "modprobe wireguard".to_owned());
     let commands = load
         .into_iter()
         .chain([
             format!(
-                "wg showconf {interface} > /root/{interface}.saved  # {}",
+                "(umask 077; wg showconf {interface} > /root/{interface}.saved)  # {}",
                 say!("userspace-by-accident-keys")
             ),
             format!("wg-quick down {interface} && wg-quick up {interface}"),
@@ -195,7 +199,10 @@ fn remedy(evidence: &Evidence, end: End, interface: &str, kernel: KernelWireGuar
             end,
             format!(
                 "wg-quick down {interface}  # {}",
-                say!("userspace-by-accident-start-daemon")
+                daemon.map_or_else(
+                    || say!("userspace-by-accident-start-daemon"),
+                    |daemon| say!("userspace-by-accident-start-named", daemon = daemon)
+                )
             ),
         ),
     }
@@ -249,7 +256,20 @@ mod tests {
         let loaded = slow(Known::Value(KernelWireGuard::Loaded), 0.97, 3.0, 0.8);
         let finding = only_finding(&loaded, CODE);
         assert_eq!(finding.severity, Severity::Warning);
-        assert!(finding.remedies[0].commands[0].starts_with("wg showconf"));
+        let remedy = &finding.remedies[0];
+        // The keys are in it.
+        assert!(
+            remedy.commands[0].starts_with("(umask 077; wg showconf wg0 > /root/wg0.saved)  # "),
+            "{}",
+            remedy.commands[0]
+        );
+        assert!(
+            remedy
+                .undo
+                .starts_with("wg-quick down wg0  # then start wireguard-go as"),
+            "{}",
+            remedy.undo
+        );
     }
 
     #[test]

@@ -20,3 +20,4 @@ userspace-by-accident-unknown = whether the kernel of { $host } could carry the 
 userspace-by-accident-keys = keys: keep it to yourself
 userspace-by-accident-kind-now = now of kind wireguard
 userspace-by-accident-start-daemon = then start the daemon as it was started before
+userspace-by-accident-start-named = then start { $daemon } as it was started before

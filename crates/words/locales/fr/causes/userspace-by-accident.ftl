@@ -20,3 +20,4 @@ userspace-by-accident-unknown = on ignore si le noyau de { $host } pourrait port
 userspace-by-accident-keys = avec les clés : à garder pour soi
 userspace-by-accident-kind-now = maintenant de type wireguard
 userspace-by-accident-start-daemon = puis lancer le démon comme il l’était auparavant
+userspace-by-accident-start-named = puis lancer { $daemon } comme il l’était auparavant
