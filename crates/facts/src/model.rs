@@ -33,7 +33,8 @@ pub struct Facts {
     pub tunnels: Vec<Tunnel>,
     /// Names as in `sysctl(8)` (`net.core.rmem_max`) to the text of their file.
     pub sysctls: BTreeMap<String, Known<String>>,
-    /// Routes to the endpoint of each peer and to its inner address, as the kernel would take them now; the first 512.
+    /// Routes to the endpoint of each peer and to its inner address, as the kernel would take them now; of more than 512
+    /// those of the peers that carried most.
     pub routes: Vec<EndpointRoute>,
     /// Is there a packet filter, and how many rules per hook (`nft --json list ruleset`).
     pub firewall: Known<Firewall>,

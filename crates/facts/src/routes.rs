@@ -1,5 +1,6 @@
 //! The way the kernel would take to an address now, by rtnetlink.
 
+use std::cmp::Reverse;
 use std::collections::BTreeSet;
 use std::net::IpAddr;
 
@@ -12,32 +13,54 @@ use crate::links::{self, RawLink};
 use crate::netlink::{Netlink, NetlinkError};
 use crate::{EndpointRoute, Known, Tunnel};
 
-/// Most routes looked up in one snapshot, so that a tunnel of thousands of peers does not make it slow.
+/// Most routes looked up in one snapshot, so that a tunnel of thousands of peers does not make it slow: half of them
+/// outside, half inside, and what one half leaves is the other's.
 const MOST_ROUTES: usize = 512;
 
 /// Routes to the endpoint of each peer (with the tunnel's firewall mark, which policy routing may look at) and to
-/// the first single address among each peer's allowed IPs.
+/// the first single address among each peer's allowed IPs. Of more than there is time for, those of the peers that
+/// carried most.
 pub(crate) fn of_tunnels(
     netlink: &mut Netlink,
     tunnels: &[Tunnel],
     links: &[RawLink],
 ) -> Vec<EndpointRoute> {
-    let mut asked = BTreeSet::new();
+    asked(tunnels)
+        .into_iter()
+        .map(|(inside, to, mark)| route(netlink, to, inside, mark, links))
+        .collect()
+}
+
+/// What is looked up, in order: inside or not, where to, and with which firewall mark.
+fn asked(tunnels: &[Tunnel]) -> BTreeSet<(bool, IpAddr, u32)> {
+    let (mut outer, mut inner) = (Vec::new(), Vec::new());
     for tunnel in tunnels {
         for peer in tunnel.peers.value().into_iter().flatten() {
+            let bytes = Reverse(peer.rx_bytes.saturating_add(peer.tx_bytes));
             if let Some(endpoint) = peer.endpoint {
-                asked.insert((false, endpoint.ip(), tunnel.fwmark));
+                outer.push((bytes, (false, endpoint.ip(), tunnel.fwmark)));
             }
             if let Some(inside) = first_single_address(&peer.allowed_ips) {
-                asked.insert((true, inside, 0));
+                inner.push((bytes, (true, inside, 0)));
             }
         }
     }
-    asked
+    let [outer, inner] = [outer, inner].map(busiest_first);
+    let outside = (MOST_ROUTES / 2).max(MOST_ROUTES.saturating_sub(inner.len()));
+    let outer: Vec<_> = outer.into_iter().take(outside).collect();
+    let inside = MOST_ROUTES - outer.len();
+    outer
         .into_iter()
-        .take(MOST_ROUTES)
-        .map(|(inside, to, mark)| route(netlink, to, inside, mark, links))
+        .chain(inner.into_iter().take(inside))
         .collect()
+}
+
+/// Each once, where most bytes went first.
+fn busiest_first<W: Ord + Copy>(mut ways: Vec<(Reverse<u64>, W)>) -> Vec<W> {
+    ways.sort_unstable();
+    let mut seen = BTreeSet::new();
+    ways.retain(|(_, way)| seen.insert(*way));
+    ways.into_iter().map(|(_, way)| way).collect()
 }
 
 /// The way the calling thread's network namespace would take to `to` now, for packets with the firewall mark `mark`
@@ -193,7 +216,72 @@ fn address(address: &RouteAddress) -> Option<IpAddr> {
 
 #[cfg(test)]
 mod tests {
+    use std::net::Ipv4Addr;
+
     use super::*;
+    use crate::{Implementation, Peer};
+
+    /// A hub whose peers carried the more the higher their number.
+    fn hub(peers: u32, with_endpoints: u32) -> Tunnel {
+        let peer = |number: u32| Peer {
+            public_key: number.to_string(),
+            endpoint: (number < with_endpoints)
+                .then(|| (Ipv4Addr::from_bits(0x0b00_0000 + number), 51820).into()),
+            allowed_ips: vec![format!("{}/32", inner_of(number))],
+            handshake_age: None,
+            keepalive: 0,
+            rx_bytes: u64::from(number),
+            tx_bytes: 0,
+        };
+        Tunnel {
+            name: "wg0".to_owned(),
+            implementation: Implementation::Kernel,
+            mtu: 1420,
+            listen_port: None,
+            fwmark: 7,
+            public_key: None,
+            peers: Known::Value((0..peers).map(peer).collect()),
+            sockets: Known::because("not part of this test"),
+            statistics: None,
+        }
+    }
+
+    fn inner_of(number: u32) -> Ipv4Addr {
+        Ipv4Addr::from_bits(0x0a00_0000 + number)
+    }
+
+    fn counted(tunnel: Tunnel) -> (usize, usize) {
+        let asked = asked(&[tunnel]);
+        let inside = asked.iter().filter(|(inside, ..)| *inside).count();
+        (asked.len() - inside, inside)
+    }
+
+    #[test]
+    fn each_kind_of_route_has_its_share() {
+        assert_eq!(counted(hub(1000, 1000)), (256, 256));
+        assert_eq!(counted(hub(1000, 10)), (10, 502));
+        assert_eq!(counted(hub(300, 300)), (256, 256));
+        assert_eq!(counted(hub(200, 200)), (200, 200));
+        let mut without_inner = hub(1000, 1000);
+        without_inner.peers = without_inner.peers.map(|mut peers| {
+            for peer in &mut peers[100..] {
+                peer.allowed_ips.clear();
+            }
+            peers
+        });
+        assert_eq!(counted(without_inner), (412, 100));
+    }
+
+    #[test]
+    fn peers_that_carried_most_are_looked_up_first() {
+        let asked = asked(&[hub(1000, 1000)]);
+        for number in [744, 999] {
+            let outer = Ipv4Addr::from_bits(0x0b00_0000 + number);
+            assert!(asked.contains(&(false, outer.into(), 7)));
+            assert!(asked.contains(&(true, inner_of(number).into(), 0)));
+        }
+        assert!(!asked.contains(&(true, inner_of(743).into(), 0)));
+    }
 
     #[test]
     fn the_way_to_oneself_is_the_loopback() {

@@ -277,7 +277,8 @@ fn remedies(evidence: &Evidence, end: End, trial: &CongestionTrial) -> Vec<Remed
         let setting = Setting::RouteCongestion {
             interface: tunnel.name.clone(),
         };
-        let (before, alike) = chosen_now(evidence, end, tunnel);
+        let (before, routes) = chosen_now(evidence, end, tunnel);
+        let known = before.is_some();
         let mut remedy = remedy_of(
             evidence,
             say!(
@@ -291,16 +292,19 @@ fn remedies(evidence: &Evidence, end: End, trial: &CongestionTrial) -> Vec<Remed
                     setting,
                     value: json!(tried),
                 },
-                before,
+                before.unwrap_or_default(),
             )],
             Goal::Goodput,
             say!(
                 "congestion-control-risk-route",
                 kernel = kernel,
-                routes = if alike { "alike" } else { "differ" },
+                routes = routes,
                 interface = shell_word(&tunnel.name)
             ),
         );
+        if !known {
+            remedy.undo.clear();
+        }
         if !available {
             remedy.changes.clear();
             remedy
@@ -336,8 +340,9 @@ fn remedies(evidence: &Evidence, end: End, trial: &CongestionTrial) -> Vec<Remed
     remedies
 }
 
-/// The congestion control that the routes into a tunnel have now, for taking the change back; and whether all have the same.
-fn chosen_now(evidence: &Evidence, end: End, tunnel: &Tunnel) -> (Value, bool) {
+/// The congestion control that the routes into a tunnel have now, for taking the change back; `None` where no single one
+/// would. And what the messages know that by.
+fn chosen_now(evidence: &Evidence, end: End, tunnel: &Tunnel) -> (Option<Value>, &'static str) {
     let chosen: BTreeSet<Option<&str>> = evidence
         .facts(end)
         .into_iter()
@@ -346,9 +351,11 @@ fn chosen_now(evidence: &Evidence, end: End, tunnel: &Tunnel) -> (Value, bool) {
         .map(|route| route.congestion_control.as_deref())
         .collect();
     match chosen.first() {
-        Some(one) if chosen.len() == 1 => (json!(one), true),
-        Some(_) => (json!(null), false),
-        None => (json!(null), true),
+        Some(one) if chosen.len() == 1 => (Some(json!(one)), "alike"),
+        Some(_) => (None, "differ"),
+        None if tunnel.peers.value().is_some_and(Vec::is_empty) => (Some(json!(null)), "alike"),
+        // No peer has an address that a route was asked for.
+        None => (None, "unknown"),
     }
 }
 

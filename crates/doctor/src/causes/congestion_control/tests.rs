@@ -68,7 +68,14 @@ fn what_the_routes_have_is_given_back() {
         let remedy = only_finding(evidence, CODE).remedies.swap_remove(0);
         (remedy.undo.contains(" congctl htcp;"), remedy.risk)
     };
-    assert!(!undo(&evidence).0);
+    let without_undo = |evidence: &Evidence| {
+        let remedy = only_finding(evidence, CODE).remedies.swap_remove(0);
+        assert!(!remedy.commands.is_empty());
+        remedy.undo.is_empty()
+    };
+    // Peers, and no route known to any of them.
+    assert!(without_undo(&evidence));
+    assert!(undo(&evidence).1.contains("not known"));
     facts_of(&mut evidence, End::Here).routes = vec![
         route([10, 9, 0, 2], Some("htcp")),
         EndpointRoute {
@@ -77,11 +84,13 @@ fn what_the_routes_have_is_given_back() {
         },
     ];
     assert!(undo(&evidence).0);
+    assert!(!undo(&evidence).1.contains("way back"));
     facts_of(&mut evidence, End::Here)
         .routes
         .push(route([10, 9, 0, 3], None));
     let (gives_back, risk) = undo(&evidence);
     assert!(!gives_back && risk.contains("different ones now"));
+    assert!(without_undo(&evidence));
 }
 
 #[test]

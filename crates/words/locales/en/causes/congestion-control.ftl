@@ -9,6 +9,7 @@ congestion-control-risk-route = only connections this machine sends through the 
    *[other] ; kernel { $kernel } paces only with the fq queueing discipline: set it too
  }{ $routes ->
     [alike] {""}
+    [unknown] ; what its routes have now is not known, and `ip route show dev { $interface } table all` tells: note it for the way back
    *[differ] ; its routes have different ones now, which `ip route show dev { $interface } table all` tells: note them for the way back
  }
 congestion-control-remedy-default = { $tried } for every connection of { $host }
