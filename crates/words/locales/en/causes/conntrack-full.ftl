@@ -14,6 +14,9 @@ conntrack-full-line-displaced = connections displaced (`early_drop`)
 conntrack-full-line-failed = entries that found no place (`insert_failed`)
 conntrack-full-remedy-room = Room for { $room } connections
 conntrack-full-risk-room = up to { $mebibytes } MiB of memory when full; the limit is the host's, set it outside of containers
+conntrack-full-persistence-host = the same in a file of /etc/sysctl.d of the host
+# A comment behind commands.
+conntrack-full-namespace = on the host itself, not in its container
 conntrack-full-remedy-days = Forget dead connections sooner: after an hour instead of { $days ->
     [one] one day
    *[other] { $days } days

@@ -14,6 +14,9 @@ conntrack-full-line-displaced = connexions évincées (`early_drop`)
 conntrack-full-line-failed = entrées qui n’ont pas trouvé de place (`insert_failed`)
 conntrack-full-remedy-room = De la place pour { $room } connexions
 conntrack-full-risk-room = jusqu’à { $mebibytes } Mio de mémoire quand la table est pleine ; la limite est celle de l’hôte, à régler hors des conteneurs
+conntrack-full-persistence-host = la même chose dans un fichier de /etc/sysctl.d, sur l’hôte
+# Un commentaire à la suite des commandes.
+conntrack-full-namespace = sur l’hôte lui-même, hors de son conteneur
 conntrack-full-remedy-days = Oublier plus tôt les connexions mortes : au bout d’une heure au lieu de { $days ->
     [one] { $days } jour
    *[other] { $days } jours
