@@ -106,7 +106,7 @@ impl Driver<'_> {
             done.push(first);
             for (probe, by) in asked {
                 if done[done_before..].contains(&probe) {
-                    self.tell_asked(&probe, &by);
+                    tell_asked(&mut self.evidence, &probe, &by);
                 }
             }
         }
@@ -140,23 +140,7 @@ impl Driver<'_> {
         wanted
     }
 
-    /// Keeps in mind for which causes something was measured, where it was.
-    fn tell_asked(&mut self, probe: &Probe, by: &[&str]) {
-        let what = probe.what();
-        let Evidence {
-            not_measured,
-            no_time,
-            asked,
-            ..
-        } = &mut self.evidence;
-        if no_time.iter().any(|one| one.what == what) {
-            remember(no_time, probe, by);
-        } else if !by.is_empty() && not_measured.iter().all(|one| one.what != what) {
-            remember(asked, probe, by);
-        }
-    }
-
-    /// What a check asked for in vain, because the time was over.
+    /// What was asked for in vain, because the time was over.
     fn too_late(&mut self, probe: &Probe, because: String) {
         self.not_measured(&probe.what(), because);
         remember(&mut self.evidence.no_time, probe, &[]);
@@ -352,9 +336,58 @@ fn remember(all: &mut Vec<Asked>, probe: &Probe, by: &[&str]) {
     }
 }
 
+/// Keeps in mind for which causes something was measured, or would have been had there been time.
+fn tell_asked(evidence: &mut Evidence, probe: &Probe, by: &[&str]) {
+    let what = probe.what();
+    let Evidence {
+        not_measured,
+        no_time,
+        asked,
+        ..
+    } = evidence;
+    if no_time.iter().any(|one| one.what == what) {
+        remember(no_time, probe, by);
+    } else if !by.is_empty() && not_measured.iter().all(|one| one.what != what) {
+        remember(asked, probe, by);
+    }
+}
+
 #[cfg(test)]
 mod tests {
+    use wirespeed_measure::NotMeasured;
+
     use super::*;
+    use crate::testing::healthy;
+
+    #[test]
+    fn what_was_asked_for_is_told_by_whether_it_was_measured_too_late_or_impossible() {
+        let trial = |direction| Probe::Congestion { direction };
+        let (late, never) = (trial(Direction::Upload), trial(Direction::Download));
+        let several = Probe::Several {
+            direction: Direction::Upload,
+        };
+        let mut evidence = healthy();
+        remember(&mut evidence.no_time, &late, &[]);
+        evidence.not_measured = [&late, &never]
+            .map(|probe| NotMeasured {
+                what: probe.what(),
+                because: "it is so".to_owned(),
+            })
+            .to_vec();
+        for probe in [&late, &never, &several] {
+            tell_asked(&mut evidence, probe, &["some-cause"]);
+        }
+        let [no_time] = evidence.no_time.as_slice() else {
+            panic!("{:?}", evidence.no_time);
+        };
+        assert_eq!(
+            (&no_time.what, no_time.direction),
+            (&late.what(), Direction::Upload)
+        );
+        assert_eq!(no_time.by, ["some-cause"]);
+        assert_eq!(evidence.asked.len(), 1);
+        assert_eq!(evidence.asked[0].what, several.what());
+    }
 
     #[test]
     fn a_measurement_is_told_once_with_all_who_asked() {
