@@ -7,6 +7,7 @@ mod breaks;
 mod closed;
 mod published;
 mod shape;
+mod since;
 mod walk;
 
 use std::fmt::Write as _;
@@ -15,6 +16,7 @@ use serde_json::Value;
 
 pub use breaks::{Break, breaks};
 pub use published::EMBEDDED;
+pub use since::broken_since;
 pub use walk::each;
 
 use published::{Published, published};

@@ -8,18 +8,26 @@
 mod device;
 #[path = "published/outputs.rs"]
 mod outputs;
+#[path = "published/released.rs"]
+mod released;
+#[path = "../../cli/tests/support/skips.rs"]
+mod skips;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 use wirespeed_report::Schema;
-use wirespeed_schemas::{EMBEDDED, breaks};
+use wirespeed_schemas::{EMBEDDED, breaks, broken_since};
 
 use outputs::Output;
 
+fn repository() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
 fn docs() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs")
+    repository().join("docs")
 }
 
 fn folder() -> PathBuf {
@@ -91,6 +99,23 @@ fn the_published_schemas_are_what_the_types_give() {
     };
     let told: Vec<String> = outputs.iter().filter_map(differs).collect();
     assert!(told.is_empty(), "docs/schemas: {}", told.join("\n"));
+}
+
+/// The files in `docs/schemas` can be overwritten, and with them what they say was published. A tag can't.
+#[test]
+fn nothing_breaks_those_who_read_as_the_last_release_printed() {
+    const TEST: &str = "nothing_breaks_those_who_read_as_the_last_release_printed";
+    let (tag, released) = match released::last(&repository()) {
+        Ok(release) => release,
+        Err(reason) => return skips::skip(TEST, &format!("no release to compare with: {reason}")),
+    };
+    let broken = broken_since(&released, &files_in(&folder())).expect("JSON");
+    assert!(
+        broken.is_empty(),
+        "{tag} published otherwise:\n  {}\nPut its files back (git checkout {tag} -- docs/schemas), raise the versions \
+         (crates/report/src/versioned.rs, crates/device/src/device.rs), `make schemas`.",
+        broken.join("\n  ")
+    );
 }
 
 #[test]
