@@ -94,6 +94,7 @@ fn facts(
 ) -> Facts {
     let sysctls = [
         ("net.ipv4.tcp_mtu_probing", "0"),
+        ("net.ipv4.tcp_timestamps", "1"),
         ("net.ipv4.tcp_congestion_control", "cubic"),
         (
             "net.ipv4.tcp_available_congestion_control",
@@ -234,6 +235,7 @@ pub(crate) fn sample(via: Via, direction: Direction, rate: f64) -> Sample {
     let delta = CountersDelta {
         seconds: 2.0,
         cores: vec![core(0.3); 4],
+        protocols: [("Ip.InReceives".to_owned(), 10_000)].into(),
         links: [("wg0", 10_000), ("wg1", 10_000)]
             .map(|(name, rx_packets)| {
                 (
@@ -394,6 +396,7 @@ pub(crate) fn windows() -> Windows {
         reordering: Some(3),
         duplicates_reported: Some(0),
         congestion_control: Some("cubic".to_owned()),
+        segment: Some(1368),
     }
 }
 

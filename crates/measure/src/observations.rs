@@ -44,6 +44,9 @@ pub struct Windows {
     pub duplicates_reported: Option<u64>,
     /// Congestion control in use.
     pub congestion_control: Option<String>,
+    /// Payload of a full segment, bytes: the smallest any of the connections had at any reading (`tcpi_snd_mss`).
+    #[serde(default)]
+    pub segment: Option<u32>,
 }
 
 /// Numbered UDP datagrams of one size at one rate, and how they arrived (terms of RFC 4737 and RFC 5236).

@@ -108,6 +108,7 @@ struct Readings {
     offered_windows: Vec<f64>,
     rtts: Vec<f64>,
     reordering: u32,
+    segment: Option<u32>,
     receive_buffer: u64,
 }
 
@@ -122,6 +123,7 @@ impl Readings {
             offered_windows: Vec::new(),
             rtts: Vec::new(),
             reordering: 0,
+            segment: None,
             receive_buffer: 0,
         }
     }
@@ -160,6 +162,8 @@ impl Readings {
         }
         for one in &found.wanted {
             self.reordering = self.reordering.max(one.info.reordering);
+            let segments = [self.segment, Some(one.info.mss)];
+            self.segment = segments.into_iter().flatten().min();
             let buffer = one.receive_buffer.unwrap_or(0);
             self.receive_buffer = self.receive_buffer.max(u64::from(buffer));
         }
@@ -208,6 +212,7 @@ impl Readings {
                 reordering: Some(self.reordering),
                 duplicates_reported: duplicates(first, latest),
                 congestion_control: now().find_map(|one| one.congestion_control.clone()),
+                segment: self.segment,
             },
             receive_buffer: Some(self.receive_buffer).filter(|buffer| *buffer > 0),
         })
@@ -306,12 +311,26 @@ mod tests {
         assert_eq!(windows.offered_window, Some(128_000));
         assert_eq!(windows.duplicates_reported, Some(4));
         assert_eq!(windows.reordering, Some(3));
+        assert_eq!(windows.segment, Some(1000));
         assert_eq!(watched.receive_buffer, Some(131_072));
         // Streams that are gone end it.
         let mut ended = reading(13.0, 3.0, 2.0, 0);
         ended.wanted.truncate(1);
         assert!(!readings.add(ended));
         assert_eq!(readings.sum_up().unwrap(), watched);
+    }
+
+    /// Segments that grew again do not hide that they were small for a while.
+    #[test]
+    fn the_smallest_segment_counts() {
+        let mut readings = Readings::new(2);
+        for (at, segment) in [(10.0, 1000), (11.0, 512), (12.0, 1000)] {
+            let mut reading = reading(at, at - 9.0, 0.0, 60_000);
+            reading.wanted[2].info.mss = segment;
+            assert!(readings.add(reading));
+        }
+        let windows = readings.sum_up().unwrap().windows;
+        assert_eq!(windows.segment, Some(512));
     }
 
     #[test]
