@@ -11,7 +11,7 @@ mod loads;
 use std::thread::{self, ScopedJoinHandle};
 use std::time::{Duration, Instant};
 
-use wirespeed_facts::{CountersDelta, Facts, Known};
+use wirespeed_facts::{Counters, CountersDelta, Facts, Known};
 use wirespeed_measure::{
     Direction, Ends, FarEnd, MeasureError, NotMeasured, Progress, SequenceProbe, Via,
 };
@@ -122,6 +122,7 @@ impl<'a> Driver<'a> {
             here_then: pings.here_then,
             far_after: pings.far_after,
             translated_to: ends.translated_to.clone(),
+            carried_before: carried_before(ends, &before.0),
         });
         self.evidence.idle_return = self.keep(&say!("doctor-probe-idle"), order)?;
         let gentle: Vec<Datagrams> = match self.evidence.far_kind {
@@ -274,6 +275,21 @@ pub(crate) fn blank(ends: &Ends, here: Facts, far: Option<Facts>, expect: Option
         probing_here: None,
         probing_far: None,
     }
+}
+
+/// Bytes to and from the peer since the tunnel was looked up.
+fn carried_before(ends: &Ends, now: &Counters) -> u64 {
+    let tunnels = ends.here_facts.tunnels.iter();
+    let then = tunnels
+        .filter(|tunnel| tunnel.name == ends.interface)
+        .filter_map(|tunnel| tunnel.peers.value())
+        .flatten()
+        .find(|peer| peer.public_key == ends.peer);
+    let (Some(then), Some(now)) = (then, now.peers.get(&ends.peer)) else {
+        return 0;
+    };
+    let sent = now.tx_bytes.saturating_sub(then.tx_bytes);
+    sent.saturating_add(now.rx_bytes.saturating_sub(then.rx_bytes))
 }
 
 /// After this nothing else can be measured.

@@ -113,6 +113,9 @@ pub struct IdleReturn {
     pub far_after: (u32, u32),
     /// Our address as the far end's WireGuard sees it, when it is none of ours: a NAT is in between.
     pub translated_to: Option<String>,
+    /// Bytes to and from the peer in the moments before the first of these: the tunnel was not idle.
+    #[serde(default)]
+    pub carried_before: u64,
 }
 
 /// The sender's congestion control against another, interleaved, per socket (`TCP_CONGESTION`).

@@ -50,6 +50,7 @@ pub(crate) fn healthy() -> Evidence {
             here_then: (3, 3),
             far_after: (3, 3),
             translated_to: None,
+            carried_before: 0,
         }),
         idle_rtt_bare: Known::Value(rtt(0.010)),
         idle_rtt_tunnel: Known::Value(rtt(0.011)),

@@ -30,7 +30,10 @@ fn run(evidence: &Evidence) -> Outcome {
         (Known::Unknown(_), _) if evidence.passive.is_some() => one_sided(evidence),
         (Known::Value(order), _) => Outcome {
             of_no_load: fell_asleep(evidence, order).into_iter().collect(),
-            not_known: far_behind_a_nat(evidence).into_iter().collect(),
+            not_known: far_behind_a_nat(evidence)
+                .into_iter()
+                .chain(never_idle(evidence, order))
+                .collect(),
             ..Outcome::default()
         },
         (Known::Unknown(because), FarKind::Wirespeed) => Outcome::unknown(because),
@@ -139,6 +142,20 @@ fn far_behind_a_nat(evidence: &Evidence) -> Option<String> {
             "nat-timeout-unknown-far",
             far = evidence.name(End::Far),
             address = endpoint.ip().to_string()
+        )
+    })
+}
+
+/// What the far end sent arrived, but over a tunnel that was in use: by a program of the user's, or by the ssh that brought us
+/// there.
+fn never_idle(evidence: &Evidence, order: &IdleReturn) -> Option<String> {
+    let awake = order.far_first.0 > 0 && order.carried_before > 0;
+    let kept = evidence.peer_at(End::Here).is_some_and(kept_awake);
+    (awake && !kept).then(|| {
+        say!(
+            "nat-timeout-unknown-in-use",
+            bytes = order.carried_before,
+            place = evidence.interface_at(End::Here)
         )
     })
 }
@@ -267,6 +284,7 @@ mod tests {
             here_then: (3, 3),
             far_after: (3, 3),
             translated_to: Some("192.0.2.7:40000".to_owned()),
+            carried_before: 0,
         });
         evidence
     }
@@ -372,6 +390,22 @@ mod tests {
         assert!(not_checked(&behind, CODE));
         peer_change(&mut behind, End::Far, |peer| peer.keepalive = 25);
         assert!(!not_checked(&behind, CODE));
+    }
+
+    #[test]
+    fn a_tunnel_in_use_cannot_fall_asleep() {
+        let mut evidence = healthy();
+        order(&mut evidence, |order| order.carried_before = 4000);
+        nothing(&evidence);
+        assert!(not_checked(&evidence, CODE));
+        // The keepalive itself moves the counters.
+        peer_change(&mut evidence, End::Here, |peer| peer.keepalive = 25);
+        assert!(!not_checked(&evidence, CODE));
+        // Asleep all the same: those bytes went nowhere.
+        let mut evidence = asleep();
+        order(&mut evidence, |order| order.carried_before = 148);
+        only_finding(&evidence, CODE);
+        assert!(!not_checked(&evidence, CODE));
     }
 
     #[test]

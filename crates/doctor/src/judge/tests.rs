@@ -140,6 +140,7 @@ fn what_costs_no_load_explains_no_slow_tunnel() {
         here_then: (3, 3),
         far_after: (3, 3),
         translated_to: Some("203.0.113.7:4000".to_owned()),
+        carried_before: 0,
     });
     unexplained_beside(&evidence, "nat-timeout");
 
