@@ -11,7 +11,7 @@ use crate::look::{Look, clean, columns, wrap};
 use crate::measured_text;
 use crate::over_time;
 use crate::record::{DoctorRecord, first_command};
-use crate::{places, readers_words, units, watched_text};
+use crate::{places, readers_words, typed, units, watched_text};
 
 /// Findings shown in full without `-v`.
 const SHOWN_IN_FULL: usize = 3;
@@ -25,7 +25,7 @@ pub fn doctor(record: &DoctorRecord, far_options: &str, look: &Look) -> String {
     doctor_on(record, far_options, "", look)
 }
 
-/// The same about another machine's tunnel; `on` says behind a command where it is to be typed (` # on gw1`).
+/// The same about another machine's tunnel; `on` says behind a command where it is to be typed (`  # on gw1`).
 pub(crate) fn doctor_on(record: &DoctorRecord, far_options: &str, on: &str, look: &Look) -> String {
     let mut out = String::new();
     out.push_str(&headline(record, look));
@@ -204,21 +204,26 @@ fn full(
             shell_word(&record.interface),
             finding.code
         );
-        out.push_str(&look.labelled(&say!("report-label-fix"), LABELS, &command));
+        out.push_str(&look.labelled_command(&say!("report-label-fix"), LABELS, &command));
     }
     if look.details {
         for remedy in &finding.remedies {
             out.push_str(&look.labelled(&say!("report-label-remedy"), LABELS, &remedy.title));
             for command in &remedy.commands {
-                out.push_str(&look.hanging("            ", 14, command));
+                out.push_str(&look.command(14, command));
             }
             for (lead, text) in [
-                (say!("report-label-keep"), remedy.persistence.clone()),
-                (say!("report-label-undo"), remedy.undo.clone()),
-                (say!("report-label-risk"), remedy.risk.clone()),
+                (say!("report-label-keep"), &remedy.persistence),
+                (say!("report-label-undo"), &remedy.undo),
+                (say!("report-label-risk"), &remedy.risk),
             ] {
                 if !text.is_empty() {
-                    out.push_str(&look.labelled(&format!("  {lead}"), LABELS, &text));
+                    let labelled = if typed::is_typed(text) {
+                        Look::labelled_command
+                    } else {
+                        Look::labelled
+                    };
+                    out.push_str(&labelled(look, &format!("  {lead}"), LABELS, text));
                 }
             }
         }
@@ -227,13 +232,14 @@ fn full(
             out.push_str(&look.labelled(&say!("report-label-useless"), LABELS, &text));
         }
     } else {
-        let command = first_command(&finding.remedies).map(str::to_owned);
-        let title = || Some(finding.remedies.first()?.title.clone());
-        if let Some(text) = command.or_else(title) {
-            out.push_str(&look.labelled(&say!("report-label-by-hand"), LABELS, &text));
+        let label = say!("report-label-by-hand");
+        if let Some(command) = first_command(&finding.remedies) {
+            out.push_str(&look.labelled_command(&label, LABELS, command));
+        } else if let Some(remedy) = finding.remedies.first() {
+            out.push_str(&look.labelled(&label, LABELS, &remedy.title));
         }
     }
-    out.push_str(&look.labelled(
+    out.push_str(&look.labelled_command(
         &say!("report-label-more"),
         LABELS,
         &format!("wirespeed explain {}", finding.code),

@@ -7,7 +7,7 @@ use wirespeed_facts::Peer;
 use wirespeed_settings::shell_word;
 use wirespeed_words::say;
 
-use crate::look::{Look, clean};
+use crate::look::Look;
 use crate::record::DoctorRecord;
 
 /// The paragraphs, each after an empty line; nothing where something was measured. Findings silence none of it: they may be of
@@ -52,16 +52,13 @@ pub(crate) fn first_words(record: &DoctorRecord, look: &Look) -> String {
         };
         let interface = shell_word(&record.interface);
         out.push('\n');
-        // Commands stand alone and on one line however narrow the terminal is, to be copied whole.
         for (words, far) in [
             (say!("report-name-the-far-end"), far("ssh://root@")),
             (say!("report-name-a-server"), far("iperf3://")),
         ] {
             let command = format!("wirespeed doctor {interface} --far {far}");
             out.push_str(&look.paragraph(0, &words));
-            out.push_str("  ");
-            out.push_str(&clean(&command));
-            out.push('\n');
+            out.push_str(&look.command(2, &command));
         }
     }
     out

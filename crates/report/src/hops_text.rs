@@ -55,7 +55,7 @@ pub fn hops(record: &HopsRecord, look: &Look) -> String {
         // A remedy is tried from that hop's own machine.
         let on = match from {
             "here" => String::new(),
-            other => format!(" {}", typed::comment(other)),
+            other => typed::behind(other),
         };
         let far = format!(" --far {}", shell_word(&to));
         out.push_str(&doctor_on(record, &far, &on, look));

@@ -3,6 +3,8 @@
 use anstyle::{AnsiColor, Style};
 pub use wirespeed_words::clean;
 
+use crate::typed::COMMENT;
+
 /// How the reader wants it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Look {
@@ -97,6 +99,17 @@ impl Look {
         self.hanging(&format!("  {label} "), indent, text)
     }
 
+    /// A command to be copied whole: on one line however narrow the terminal is. A comment behind it stands beside it where
+    /// there is room, and else below.
+    pub(crate) fn command(&self, indent: usize, text: &str) -> String {
+        self.laid_out(&" ".repeat(indent), indent, text, unbroken)
+    }
+
+    /// Commands beside their label, each as [`Look::command`] lays it out.
+    pub(crate) fn labelled_command(&self, label: &str, indent: usize, text: &str) -> String {
+        self.laid_out(&format!("  {label} "), indent, text, unbroken)
+    }
+
     /// A verdict, styled by the one or the other, and what is said of it.
     pub(crate) fn verdict(
         &self,
@@ -111,6 +124,16 @@ impl Look {
     /// A paragraph whose first line starts with `lead` (shown as it is) and whose further lines are indented
     /// by `indent`.
     pub fn hanging(&self, lead: &str, indent: usize, text: &str) -> String {
+        self.laid_out(lead, indent, text, wrap)
+    }
+
+    fn laid_out(
+        &self,
+        lead: &str,
+        indent: usize,
+        text: &str,
+        lines: fn(&str, usize) -> Vec<String>,
+    ) -> String {
         let lead_columns = columns(lead);
         let mut first = lead.to_owned();
         if lead_columns < indent {
@@ -118,7 +141,7 @@ impl Look {
         }
         let room = self.width.saturating_sub(indent.max(lead_columns)).max(20);
         let mut out = String::new();
-        for (index, line) in wrap(&clean(text), room).into_iter().enumerate() {
+        for (index, line) in lines(&clean(text), room).into_iter().enumerate() {
             if index == 0 {
                 out.push_str(&first);
             } else {
@@ -153,6 +176,35 @@ pub(crate) fn table_or_without(
         row.remove(least);
     }
     table(look, indent, &header, &rows, align_right_from)
+}
+
+/// One table of figures, indented by two; where it is too wide, with the first cell of each row on a line of its own.
+pub(crate) fn table_or_stacked(
+    look: &Look,
+    header: &[impl AsRef<str>],
+    rows: &[Vec<String>],
+) -> String {
+    let whole = table(look, 2, header, rows, 1);
+    if look.has_room_for(&whole) {
+        return whole;
+    }
+    let names = rows.iter().map(|row| row.first().map(String::as_str));
+    let figures: Vec<Vec<String>> = rows
+        .iter()
+        .map(|row| row.iter().skip(1).cloned().collect())
+        .collect();
+    let table = table(look, 4, header.get(1..).unwrap_or_default(), &figures, 0);
+    let mut lines = table.lines();
+    let mut out = String::new();
+    // The first line is the header's.
+    for (name, line) in std::iter::once(None).chain(names).zip(&mut lines) {
+        if let Some(name) = name {
+            out.push_str(&look.paragraph(2, name));
+        }
+        out.push_str(line);
+        out.push('\n');
+    }
+    out
 }
 
 /// One table: columns as wide as their widest cell, two spaces apart; columns from `align_right_from` on are
@@ -216,39 +268,42 @@ pub(crate) fn columns(text: &str) -> usize {
     count
 }
 
-/// Breaks at spaces; a word longer than the room stands alone and sticks out (a command must stay whole). A comment behind a
-/// command stays one: every line of it begins as such.
+/// Breaks at spaces; a word longer than the room stands alone and sticks out.
 pub(crate) fn wrap(text: &str, room: usize) -> Vec<String> {
+    let mut lines: Vec<String> = text.lines().flat_map(|one| filled(one, room)).collect();
+    if lines.is_empty() {
+        lines.push(String::new());
+    }
+    lines
+}
+
+/// Commands, a line each, which no shell would take for two. Comments behind them stay such: every line of one begins as one.
+fn unbroken(text: &str, room: usize) -> Vec<String> {
     let mut lines = Vec::new();
-    for paragraph in text.lines() {
-        let (command, comment) = match paragraph.split_once(" # ") {
-            Some((command, comment)) => (command, Some(comment)),
-            None => (paragraph, None),
+    for line in text.lines() {
+        let (command, comment) = match line.split_once(COMMENT) {
+            _ if line.starts_with("# ") => ("", line),
+            Some((command, comment)) => (command.trim_end(), comment),
+            None => (line, ""),
         };
-        lines.extend(filled(command, room));
-        let Some(comment) = comment else {
+        if !command.is_empty() {
+            lines.push(command.to_owned());
+        }
+        if comment.is_empty() {
             continue;
-        };
-        let one = filled(comment, usize::MAX).concat();
+        }
+        let comment = comment.trim_start_matches("# ");
+        let one = format!(" # {comment}");
         match lines.last_mut() {
-            Some(last) if columns(last) + columns(&one) + 3 <= room => {
-                last.push_str(" # ");
+            Some(last) if !command.is_empty() && columns(last) + columns(&one) <= room => {
                 last.push_str(&one);
             }
             _ => {
-                let more = filled(comment, room.saturating_sub(2));
-                lines.extend(more.into_iter().map(|line| {
-                    if line.starts_with('#') {
-                        line
-                    } else {
-                        format!("# {line}")
-                    }
-                }));
+                let more = comment.split(COMMENT);
+                let more = more.flat_map(|one| filled(one, room.saturating_sub(2)));
+                lines.extend(more.map(|line| format!("# {line}")));
             }
         }
-    }
-    if lines.is_empty() {
-        lines.push(String::new());
     }
     lines
 }
@@ -308,11 +363,31 @@ mod tests {
             wrap("took 12.5 ms, twice", 9),
             ["took", "12.5 ms,", "twice"]
         );
-        assert_eq!(wrap("do it # on here", 12), ["do it", "# on here"]);
-        assert_eq!(wrap("do it  # on here", 16), ["do it # on here"]);
+    }
+
+    #[test]
+    fn a_command_is_one_line_and_its_comment_is_none_of_it() {
+        let far = "--ssh-option '-i  key' --only mtu";
+        assert_eq!(unbroken(far, 10), [far], "as it was, spaces and all");
+        assert_eq!(unbroken("do it  # on here", 12), ["do it", "# on here"]);
+        assert_eq!(unbroken("do it  # on here", 16), ["do it # on here"]);
         assert_eq!(
-            wrap("do it # on here # now", 9),
-            ["do it", "# on here", "# now"]
+            unbroken("do it now  # on here or there\ndo that", 11),
+            ["do it now", "# on here", "# or there", "do that"]
+        );
+        assert_eq!(
+            unbroken("do it  # as found  # on here", 13),
+            ["do it", "# as found", "# on here"]
+        );
+        assert_eq!(
+            unbroken("# first see that\ndo it", 12),
+            ["# first see", "# that", "do it"]
+        );
+        let look = Look::new(60, false, false);
+        let long = format!("echo {}", "word ".repeat(20).trim_end());
+        assert_eq!(
+            look.labelled_command("fix", 12, &long),
+            format!("  fix       {long}\n")
         );
     }
 

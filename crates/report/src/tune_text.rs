@@ -9,7 +9,7 @@ use wirespeed_tune::{
 use wirespeed_words::say;
 
 use crate::doctor_text::{missing, told};
-use crate::look::{Look, clean, columns, table};
+use crate::look::{Look, clean, columns, table_or_stacked};
 use crate::measured_text::or_unknown;
 use crate::over_time;
 use crate::record::{PlanRecord, TuneRecord};
@@ -147,7 +147,7 @@ fn stages(stages: &[Stage], look: &Look) -> String {
         Direction::Download.word(),
         say!("report-loaded-rtt"),
     ];
-    table(look, 2, &header, &rows, 1)
+    table_or_stacked(look, &header, &rows)
 }
 
 fn how_to_go_on(record: &TuneRecord, far_options: &str, look: &Look) -> String {
@@ -159,7 +159,7 @@ fn how_to_go_on(record: &TuneRecord, far_options: &str, look: &Look) -> String {
         Some(seconds) if !record.confirmed => {
             let text = say!("report-tune-confirm", time = units::time(seconds));
             out.push_str(&look.paragraph(0, &text));
-            out.push_str(&look.labelled(
+            out.push_str(&look.labelled_command(
                 &say!("report-label-keep-it"),
                 NEXT,
                 &format!("wirespeed tune confirm{far_options}"),
@@ -167,7 +167,7 @@ fn how_to_go_on(record: &TuneRecord, far_options: &str, look: &Look) -> String {
         }
         _ => out.push_str(&look.paragraph(0, &say!("report-tune-confirmed"))),
     }
-    out.push_str(&look.labelled(
+    out.push_str(&look.labelled_command(
         &say!("report-label-put-it-back"),
         NEXT,
         &format!("wirespeed tune undo{far_options}"),

@@ -6,6 +6,8 @@ use crate::places;
 
 /// What stands between a command and its machine in records, in every language.
 const ON: &str = "  # on ";
+/// What a comment behind a command begins with.
+pub(crate) const COMMENT: &str = "  # ";
 
 /// Lines of commands with the comment in the reader's language: `nft list ruleset  # on gw1`.
 pub(crate) fn told(commands: &str) -> String {
@@ -13,14 +15,22 @@ pub(crate) fn told(commands: &str) -> String {
     lines.join("\n")
 }
 
-/// A comment behind a command that is to be typed on another machine than this one.
-pub(crate) fn comment(host: &str) -> String {
-    format!("# {}", say!("report-typed-on", host = places::told(host)))
+/// Is it commands, and no sentence about what to do?
+pub(crate) fn is_typed(text: &str) -> bool {
+    text.lines().all(|line| line.contains(COMMENT))
+}
+
+/// Behind a command, where it is to be typed, on another machine than this one.
+pub(crate) fn behind(host: &str) -> String {
+    format!(
+        "{COMMENT}{}",
+        say!("report-typed-on", host = places::told(host))
+    )
 }
 
 fn line(command: &str) -> String {
     match command.rsplit_once(ON) {
-        Some((typed, host)) => format!("{typed}  {}", comment(host)),
+        Some((typed, host)) => format!("{typed}{}", behind(host)),
         None => command.to_owned(),
     }
 }
@@ -44,6 +54,8 @@ mod tests {
             french("nft list ruleset  # on here"),
             "nft list ruleset  # sur cette machine"
         );
+        assert!(is_typed(two) && is_typed(&french(two)));
+        assert!(!is_typed("boot the old one from the boot menu"));
         for text in ["", "Reboot.", "nft list ruleset  # what is on it?"] {
             assert_eq!(french(text), text);
         }

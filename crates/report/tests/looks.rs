@@ -23,15 +23,68 @@ fn recorded<T: DeserializeOwned>(name: &str) -> T {
     serde_json::from_str(&text).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
-/// No line sticks out, but for words that must stay whole.
+const WIDTHS: [usize; 5] = [60, 70, 80, 100, 120];
+
+/// No line sticks out.
 fn assert_fits(text: &str, width: usize) {
+    assert_fits_but(text, width, &[]);
+}
+
+/// No line sticks out but for words that are longer than the room, and for commands, of which each is there, and whole.
+fn assert_fits_but(text: &str, width: usize, commands: &[String]) {
+    let of_command = |line: &str| {
+        let mut all = commands.iter();
+        all.any(|one| line.strip_suffix(one).is_some_and(is_label))
+    };
     for line in text.lines() {
+        let columns = line.chars().count();
+        let word = line.rfind(' ').is_some_and(|at| is_label(&line[..=at]));
         assert!(
-            line.chars().count() <= width,
-            "{} columns: {line}",
-            line.chars().count()
+            columns <= width || word || of_command(line),
+            "{columns} columns of {width}: {line}"
         );
     }
+    for command in commands {
+        let mut lines = text.lines();
+        let whole = lines.any(|line| {
+            let line = line.split(" # ").next().unwrap_or_default();
+            line.strip_suffix(command).is_some_and(is_label)
+        });
+        assert!(whole, "{command} is on no line of its own in\n{text}");
+    }
+}
+
+/// What stands before a command: a label in its column, or nothing.
+fn is_label(text: &str) -> bool {
+    text.starts_with("  ") && text.ends_with(' ') && text.chars().count() <= 20
+}
+
+/// What a diagnosis gives to type.
+fn commands(record: &DoctorRecord, far: &str, details: bool) -> Vec<String> {
+    let mut all = Vec::new();
+    let typed = |line: &str| Some(line.split_once("  # ")?.0.to_owned());
+    let roots = record
+        .findings
+        .iter()
+        .filter(|one| one.consequence_of.is_none());
+    for finding in roots.take(if details { usize::MAX } else { 3 }) {
+        all.push(format!("wirespeed explain {}", finding.code));
+        let remedies = &finding.remedies;
+        if remedies.iter().any(|one| !one.changes.is_empty()) {
+            let (interface, code) = (&record.interface, &finding.code);
+            all.push(format!("wirespeed tune {interface}{far} --only {code}"));
+        }
+        if details {
+            let lines = remedies.iter().flat_map(|one| {
+                let commands = one.commands.iter().map(String::as_str);
+                commands.chain(one.undo.lines())
+            });
+            all.extend(lines.filter_map(typed));
+        } else if let Some(first) = remedies.first().and_then(|one| one.commands.first()) {
+            all.extend(typed(first));
+        }
+    }
+    all
 }
 
 #[test]
@@ -178,21 +231,54 @@ fn a_diagnosis_in_french() {
 #[test]
 fn every_diagnosis_fits() {
     let mut seen = 0;
+    let far =
+        " --far ssh://root@nas.example.org --ssh-option -i --ssh-option /root/.ssh/id_ed25519";
     for path in json_files("../doctor/tests/cases") {
         seen += 1;
         let evidence: Evidence = recorded(path.to_str().expect("a name"));
         for language in Language::ALL {
             within(language, || {
                 let record = DoctorRecord::new(&evidence, &judge(&evidence));
-                for width in [60, 70, 80, 100, 120] {
-                    let look = Look::new(width, false, false);
-                    let text = wirespeed_report::doctor(&record, " --far netns:b", &look);
-                    assert_fits(&text, width);
+                for details in [false, true] {
+                    let commands = commands(&record, far, details);
+                    for width in WIDTHS {
+                        let look = Look::new(width, false, details);
+                        let text = wirespeed_report::doctor(&record, far, &look);
+                        assert_fits_but(&text, width, &commands);
+                    }
                 }
             });
         }
     }
     assert!(seen > 20, "{seen} cases");
+}
+
+#[test]
+fn every_test_and_every_tune_fits() {
+    let far =
+        " --far ssh://root@nas.example.org --ssh-option -i --ssh-option /root/.ssh/id_ed25519";
+    let next = ["confirm", "undo"].map(|word| format!("wirespeed tune {word}{far}"));
+    for language in Language::ALL {
+        within(language, || {
+            for (width, details) in WIDTHS
+                .into_iter()
+                .flat_map(|one| [(one, false), (one, true)])
+            {
+                let look = Look::new(width, false, details);
+                for test in [recorded("test-healthy.json"), test_over_time()] {
+                    assert_fits(&wirespeed_report::test(&test, &look), width);
+                }
+                for tune in [recorded("tune-black-hole.json"), tune_over_time()] {
+                    let text = wirespeed_report::tune(&tune, far, &look);
+                    assert_fits_but(&text, width, &next);
+                }
+                let doctor = doctor_over_time();
+                let commands = commands(&doctor, far, details);
+                let text = wirespeed_report::doctor(&doctor, far, &look);
+                assert_fits_but(&text, width, &commands);
+            }
+        });
+    }
 }
 
 #[test]

@@ -17,7 +17,7 @@ pub(super) struct Commands<'a> {
     pub(super) interface: &'a str,
     /// Options that the user gave (` --far ssh://…`).
     pub(super) far_options: &'a str,
-    /// Where they are to be typed (` # on gw1`), when not here.
+    /// Where they are to be typed (`  # on gw1`), when not here.
     pub(super) on: &'a str,
 }
 

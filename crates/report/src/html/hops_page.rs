@@ -48,7 +48,7 @@ pub fn hops(record: &HopsRecord) -> String {
         let to = doctor.far_name().unwrap_or_default();
         let on = match from {
             "here" => String::new(),
-            other => format!(" {}", typed::comment(other)),
+            other => typed::behind(other),
         };
         let far = format!(" --far {}", shell_word(to));
         let commands = Commands {

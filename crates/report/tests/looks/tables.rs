@@ -11,20 +11,28 @@ use wirespeed_measure::{
 use wirespeed_report::{DoctorRecord, HopsRecord, Look, TestRecord};
 use wirespeed_words::{Language, within};
 
-use super::{assert_fits, recorded};
+use super::{WIDTHS, assert_fits_but, commands, recorded};
 
-/// Holds what `shown` gives at every width and in both languages, and keeps how it looks at two of them.
-fn looks(name: &str, shown: impl Fn(&Look) -> String) {
+/// Holds what `shown` gives at every width, in both languages and with details, and keeps how the answer looks at two widths.
+/// `typed` are the commands in it.
+fn looks(name: &str, typed: impl Fn(bool) -> Vec<String>, shown: impl Fn(&Look) -> String) {
     for (language, mark) in [(Language::English, ""), (Language::French, "fr-")] {
         within(language, || {
-            for width in [60, 70, 80, 100, 120] {
+            fits(&typed, &shown);
+            for width in [80, 120] {
                 let text = shown(&Look::new(width, false, false));
-                assert_fits(&text, width);
-                if [80, 120].contains(&width) {
-                    insta::assert_snapshot!(format!("{mark}{name}-{width}"), text);
-                }
+                insta::assert_snapshot!(format!("{mark}{name}-{width}"), text);
             }
         });
+    }
+}
+
+fn fits(typed: impl Fn(bool) -> Vec<String>, shown: impl Fn(&Look) -> String) {
+    for details in [false, true] {
+        for width in WIDTHS {
+            let text = shown(&Look::new(width, false, details));
+            assert_fits_but(&text, width, &typed(details));
+        }
     }
 }
 
@@ -42,23 +50,33 @@ fn chain(hub: &str, nas: &str) -> HopsRecord {
     HopsRecord::new(report, Some(doctor))
 }
 
+/// The commands for the second hop of a chain of these.
+fn of_chain(chain: &HopsRecord, nas: &str, details: bool) -> Vec<String> {
+    let doctor = chain.doctor.as_ref().expect("a look at the worst hop");
+    commands(doctor, &format!(" --far {nas}"), details)
+}
+
 #[test]
 fn a_chain_of_hops() {
-    looks("hops", |look| {
-        wirespeed_report::hops(&chain("ssh://root@hub", "ssh://root@nas"), look)
-    });
+    let nas = "ssh://root@nas";
+    let record = || chain("ssh://root@hub", nas);
+    looks(
+        "hops",
+        |details| of_chain(&record(), nas, details),
+        |look| wirespeed_report::hops(&record(), look),
+    );
 }
 
 #[test]
 fn a_chain_of_machines_with_long_names_fits_as_well() {
-    let names = ("ssh://root@hub.example.org", "ssh://root@nas.example.org");
+    let nas = "ssh://root@nas.example.org";
+    let record = || chain("ssh://root@hub.example.org", nas);
     for language in Language::ALL {
         within(language, || {
-            for width in [60, 80, 100, 120] {
-                let look = Look::new(width, false, false);
-                let text = wirespeed_report::hops(&chain(names.0, names.1), &look);
-                assert_fits(&text, width);
-            }
+            fits(
+                |details| of_chain(&record(), nas, details),
+                |look| wirespeed_report::hops(&record(), look),
+            );
         });
     }
 }
@@ -117,16 +135,19 @@ fn a_watch(far_name: &str) -> DoctorRecord {
 
 #[test]
 fn a_watch_without_a_load() {
-    looks("watch", |look| {
-        wirespeed_report::doctor(&a_watch("ssh://root@nas"), " --far ssh://root@nas", look)
-    });
+    let far = " --far ssh://root@nas";
+    looks(
+        "watch",
+        |details| commands(&a_watch("ssh://root@nas"), far, details),
+        |look| wirespeed_report::doctor(&a_watch("ssh://root@nas"), far, look),
+    );
+    let record = || a_watch("ssh://root@nas.example.org");
     for language in Language::ALL {
         within(language, || {
-            for width in [60, 80, 120] {
-                let record = a_watch("ssh://root@nas.example.org");
-                let text = wirespeed_report::doctor(&record, "", &Look::new(width, false, false));
-                assert_fits(&text, width);
-            }
+            fits(
+                |details| commands(&record(), "", details),
+                |look| wirespeed_report::doctor(&record(), "", look),
+            );
         });
     }
 }
@@ -193,9 +214,11 @@ fn an_exchange() -> TestRecord {
 
 #[test]
 fn short_exchanges() {
-    looks("exchanges", |look| {
-        wirespeed_report::test(&an_exchange(), look)
-    });
+    looks(
+        "exchanges",
+        |_| Vec::new(),
+        |look| wirespeed_report::test(&an_exchange(), look),
+    );
 }
 
 /// A collapse above some rate, and the search for the highest one that stays stable.
@@ -227,7 +250,10 @@ fn a_sweep() -> DoctorRecord {
 
 #[test]
 fn the_rates_of_a_sweep() {
-    looks("sweep", |look| {
-        wirespeed_report::doctor(&a_sweep(), " --far ssh://root@nas", look)
-    });
+    let far = " --far ssh://root@nas";
+    looks(
+        "sweep",
+        |details| commands(&a_sweep(), far, details),
+        |look| wirespeed_report::doctor(&a_sweep(), far, look),
+    );
 }
