@@ -1,4 +1,9 @@
 //! What a direction's probes say of the tunnel's MTU; the three MTU causes share it.
+//!
+//! An error that comes back, or a route, is somebody's word. Echo requests that are merely lost are not: they count where
+//! the loads bear them out, for less where nothing does, and not at all where the loads prove the contrary.
+
+mod loads;
 
 use std::net::IpAddr;
 
@@ -18,6 +23,15 @@ pub(crate) const IPV6_MINIMUM: u32 = 1280;
 /// Below this no MTU is proposed: IPv4 hosts need not take more (RFC 791), so the probe is to be doubted, not the tunnel.
 const SMALLEST_SENSIBLE: u32 = 576;
 
+/// Data of a WireGuard packet is filled up to a multiple of so many bytes.
+const PADDING: u32 = 16;
+
+/// Sizes inside the tunnel that lie further apart agree with nearly any limit outside, bytes.
+const TELLING_STEP: u32 = 40;
+
+/// A tunnel below this share of bare for sure may be so because of its sizes.
+const FULL_SPEED: f64 = 0.8;
+
 /// The tunnel's packets do not fit the path of this direction.
 #[derive(Debug, Clone)]
 pub(crate) struct Excess<'a> {
@@ -32,6 +46,10 @@ pub(crate) struct Excess<'a> {
     pub(crate) fitting: Option<u32>,
     /// The size is lost without any error coming back.
     pub(crate) silent: bool,
+    /// Somebody on the way said so: an error that came back, or the sender's own route.
+    heard: bool,
+    /// Echo requests are lost, and nothing else bears out that the tunnel's packets are.
+    pub(crate) doubtful: bool,
     pub(crate) probe: Option<&'a PathMtu>,
     pub(crate) sweep: Option<&'a TunnelSweep>,
 }
@@ -83,6 +101,25 @@ fn route_mtu(evidence: &Evidence, direction: Direction) -> Option<u32> {
 
 /// Does the tunnel's MTU exceed what the path of this direction carries?
 pub(crate) fn excess(evidence: &Evidence, direction: Direction) -> Option<Excess<'_>> {
+    suspected(evidence, direction).filter(|excess| !excess.disproved(evidence))
+}
+
+/// Is it slow by its sizes in this direction? A doubtful excess explains nothing.
+pub(crate) fn slows(evidence: &Evidence, direction: Direction) -> bool {
+    excess(evidence, direction).is_some_and(|excess| !excess.doubtful)
+}
+
+/// Echo requests of this direction that are lost although packets of that size arrive: the limit they made believe, and
+/// the inner packet that did arrive, in bytes.
+pub(crate) fn filtered(evidence: &Evidence, direction: Direction) -> Option<(u32, u32)> {
+    let excess = suspected(evidence, direction)?;
+    excess
+        .disproved(evidence)
+        .then(|| excess.fitting.zip(loads::arrived(evidence, direction)))?
+}
+
+/// What the probes say by themselves.
+fn suspected(evidence: &Evidence, direction: Direction) -> Option<Excess<'_>> {
     let tunnel = evidence.tunnel(sender(direction))?;
     let overhead = overhead(evidence);
     let outer = tunnel.mtu.saturating_add(overhead);
@@ -94,6 +131,7 @@ pub(crate) fn excess(evidence: &Evidence, direction: Direction) -> Option<Excess
         probe.smallest_failed.is_some_and(|failed| outer >= failed)
             || probe.reported.is_some_and(|reported| outer > reported)
     });
+    let told = probe.is_some_and(|probe| probe.reported.is_some_and(|reported| outer > reported));
     let lost_inside = sweep.is_some_and(|sweep| {
         sweep
             .smallest_failed
@@ -111,24 +149,74 @@ pub(crate) fn excess(evidence: &Evidence, direction: Direction) -> Option<Excess
     let fitting = path_mtu
         .map(|mtu| mtu.saturating_sub(overhead))
         .or_else(|| sweep.and_then(|sweep| sweep.largest_passed));
-    Some(Excess {
+    let mut excess = Excess {
         direction,
         tunnel_mtu: tunnel.mtu,
         outer,
         path_mtu,
         fitting,
         silent: fails && probe.is_some_and(|probe| probe.silent_loss),
+        heard: told || known.is_some(),
+        doubtful: false,
         probe,
         sweep,
-    })
+    };
+    excess.doubtful = excess.is_doubtful(evidence);
+    Some(excess)
 }
 
 impl Excess<'_> {
-    /// Sizes are lost inside the tunnel too, or packets are being fragmented: no doubt left.
+    /// Nothing gets through, packets are in pieces, or two probes that know nothing of each other say the same: no doubt
+    /// left.
     pub(crate) fn confirmed(&self, evidence: &Evidence) -> bool {
-        self.lost_inside()
-            || evidence.stalled(self.direction)
+        evidence.stalled(self.direction)
             || !fragments(evidence, self.direction).is_empty()
+            || self.lost_inside() && (self.heard || self.agrees(evidence))
+    }
+
+    /// The loads were made of packets that these echo requests make believe to be too large, and those arrived in one piece.
+    fn disproved(&self, evidence: &Evidence) -> bool {
+        !self.heard
+            && self.outgrown(evidence)
+            && fragments(evidence, self.direction).is_empty()
+            // In how many pieces they came is of no matter where they are said not to come out of the tunnel at all.
+            && (self.path_mtu.is_none() || loads::pieces_would_show(evidence, self.direction))
+    }
+
+    fn is_doubtful(&self, evidence: &Evidence) -> bool {
+        let hurts = evidence.stalled(self.direction)
+            || evidence.below(self.direction, FULL_SPEED) == Some(true)
+            || !fragments(evidence, self.direction).is_empty();
+        !(self.heard || hurts) && (!self.agrees(evidence) || self.outgrown(evidence))
+    }
+
+    /// Did larger packets arrive than these probes let pass?
+    fn outgrown(&self, evidence: &Evidence) -> bool {
+        let arrived = loads::arrived(evidence, self.direction);
+        self.fitting
+            .zip(arrived)
+            .is_some_and(|(fitting, arrived)| arrived > fitting)
+    }
+
+    /// Do the probes outside and inside the tunnel come to the same limit, each in its own bytes? A filter that drops
+    /// large echo requests has the same number for both, and one that counts them has two that have nothing to do with
+    /// each other.
+    fn agrees(&self, evidence: &Evidence) -> bool {
+        let bounds = self
+            .sweep
+            .and_then(|sweep| sweep.largest_passed.zip(sweep.smallest_failed));
+        let (Some(path), Some((passed, failed))) = (self.path_mtu, bounds) else {
+            return false;
+        };
+        // WireGuard fills up to sixteen bytes, but not beyond its MTU.
+        let outside = |inner: u32| {
+            let padded = inner.div_ceil(PADDING).saturating_mul(PADDING);
+            padded
+                .min(self.tunnel_mtu)
+                .saturating_add(overhead(evidence))
+        };
+        failed.saturating_sub(passed) <= TELLING_STEP
+            && (outside(passed)..outside(failed)).contains(&path)
     }
 
     fn lost_inside(&self) -> bool {
@@ -234,15 +322,19 @@ fn fragments(evidence: &Evidence, direction: Direction) -> Vec<EvidenceLine> {
         .collect()
 }
 
-/// The MTU both directions carry, as far as they are known.
-pub(crate) fn fitting_both(evidence: &Evidence) -> Option<u32> {
+/// The MTU both directions carry, as far as they are known, or with what is only suspected of them.
+pub(crate) fn fitting_both(evidence: &Evidence, suspicions: bool) -> Option<u32> {
     let overhead = overhead(evidence);
     DIRECTIONS
         .into_iter()
         .filter_map(|direction| {
-            excess(evidence, direction)
-                .and_then(|excess| excess.fitting)
-                .or_else(|| Some(proved(probe(evidence, direction)?)?.saturating_sub(overhead)))
+            if let Some(excess) = suspected(evidence, direction) {
+                let counts = !excess.doubtful || suspicions;
+                return excess
+                    .fitting
+                    .filter(|_| counts && !excess.disproved(evidence));
+            }
+            Some(proved(probe(evidence, direction)?)?.saturating_sub(overhead))
         })
         .min()
         .filter(|mtu| *mtu >= SMALLEST_SENSIBLE)

@@ -132,7 +132,7 @@ pub(super) fn unknown(evidence: &Evidence) -> Vec<String> {
 /// Slower than bare for sure, or bare unknown; and neither sizes, nor a socket too small for anybody, nor a road that polices UDP explain it.
 pub(super) fn held_back(evidence: &Evidence, direction: Direction) -> bool {
     evidence.below(direction, HEALTHY_RATIO).unwrap_or(true)
-        && crate::mtu::excess(evidence, direction).is_none()
+        && !crate::mtu::slows(evidence, direction)
         && !super::socket_overflow::too_small(evidence, direction)
         && !super::udp_shaped::policed(evidence, direction)
 }

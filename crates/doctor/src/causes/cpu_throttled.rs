@@ -122,7 +122,7 @@ fn busy_only_by_steal(evidence: &Evidence, effect: &Finding) -> bool {
 /// Without a bare side: `Some(false)`, worth knowing.
 fn slower(evidence: &Evidence, direction: Direction) -> Option<bool> {
     match evidence.below(direction, HEALTHY_RATIO) {
-        Some(true) => (crate::mtu::excess(evidence, direction).is_none()
+        Some(true) => (!crate::mtu::slows(evidence, direction)
             && !socket_overflow::too_small(evidence, direction))
         .then_some(true),
         Some(false) => None,

@@ -8,7 +8,7 @@ use wirespeed_measure::Direction;
 use wirespeed_settings::{Setting, Value};
 use wirespeed_words::say;
 
-use super::mtu_exceeds_path::{remedies, severity, unknown};
+use super::mtu_exceeds_path::{by_doubt, confidence, in_doubt, remedies, severity, unknown};
 use super::{mtu_exceeds_path, same_direction};
 use crate::finding::{Check, Found, Outcome, remedy_of};
 use crate::mtu::{self, Excess};
@@ -25,28 +25,26 @@ pub(super) const CHECK: Check = Check {
 const MTU_PROBING: &str = "net.ipv4.tcp_mtu_probing";
 
 fn run(evidence: &Evidence) -> Outcome {
-    let silent: Vec<Excess> = DIRECTIONS
+    let excesses: Vec<Excess> = DIRECTIONS
         .into_iter()
         .filter_map(|direction| mtu::excess(evidence, direction))
-        .filter(|excess| excess.silent)
         .collect();
     Outcome {
-        found: found(evidence, &silent).into_iter().collect(),
+        found: by_doubt(&excesses, |excess| excess.silent)
+            .iter()
+            .filter_map(|group| found(evidence, group))
+            .collect(),
         not_known: unknown(evidence),
         ..Outcome::default()
     }
 }
 
-fn found(evidence: &Evidence, silent: &[Excess]) -> Option<Found> {
+fn found(evidence: &Evidence, silent: &[&Excess]) -> Option<Found> {
     let first = silent.first()?;
     let directions: Vec<Direction> = silent.iter().map(|excess| excess.direction).collect();
     Some(Found {
-        severity: severity(evidence, &directions),
-        confidence: if silent.iter().any(|excess| excess.confirmed(evidence)) {
-            0.95
-        } else {
-            0.75
-        },
+        severity: severity(evidence, silent),
+        confidence: confidence(evidence, silent, 0.75),
         effect: evidence.worst_lost_share(&directions),
         host: evidence.name(sender(first.direction)).to_owned(),
         direction: only(&directions),
@@ -55,12 +53,13 @@ fn found(evidence: &Evidence, silent: &[Excess]) -> Option<Found> {
             .flat_map(|excess| excess.lines(evidence))
             .collect(),
         because: match first.path_mtu {
+            _ if first.doubtful => in_doubt(first),
             Some(mtu) => say!("icmp-black-hole-because", mtu = mtu, sent = first.outer),
             None => say!("icmp-black-hole-because-unknown", sent = first.outer),
         },
-        remedies: remedies(evidence)
+        remedies: remedies(evidence, first.doubtful)
             .into_iter()
-            .chain(mtu_probing(evidence, &directions))
+            .chain(mtu_probing(evidence, &directions).filter(|_| !first.doubtful))
             .collect(),
         refused: Vec::new(),
     })
@@ -104,18 +103,44 @@ fn mtu_probing(evidence: &Evidence, directions: &[Direction]) -> Option<Remedy> 
 
 #[cfg(test)]
 mod tests {
-    use wirespeed_measure::Direction;
+    use wirespeed_measure::{Direction, Via};
 
     use super::CODE;
-    use crate::testing::{facts_of, healthy, nothing, only_finding, path_mtu};
-    use crate::{End, Evidence, judge};
+    use crate::testing::{
+        at, codes, each_sample, facts_of, forget_far, healthy, not_checked, nothing, only_finding,
+        path_mtu, set_ratio,
+    };
+    use crate::view::DIRECTIONS;
+    use crate::{End, Evidence, FarKind, Severity, judge};
 
-    fn silent(mtu: u32) -> Evidence {
+    /// Echo requests of more than `mtu` bytes are lost on the way up.
+    fn unanswered(mtu: u32) -> Evidence {
         let mut evidence = healthy();
         let mut probe = path_mtu(Direction::Upload, mtu);
         probe.reported = None;
         probe.silent_loss = true;
         evidence.path_mtu[0] = probe;
+        evidence
+    }
+
+    /// The same, and it is no filter: nothing full gets through.
+    fn silent(mtu: u32) -> Evidence {
+        let mut evidence = unanswered(mtu);
+        each_sample(&mut evidence, Direction::Upload, Via::Tunnel, |sample| {
+            sample.stalled = true;
+            sample.bytes = 0;
+        });
+        evidence
+    }
+
+    /// Nothing of that size comes out of the tunnel, either.
+    fn lost_inside(evidence: &mut Evidence, largest_passed: u32, smallest_failed: u32) {
+        evidence.tunnel_sweep[0].largest_passed = Some(largest_passed);
+        evidence.tunnel_sweep[0].smallest_failed = Some(smallest_failed);
+    }
+
+    fn unloaded(mut evidence: Evidence) -> Evidence {
+        evidence.comparisons.clear();
         evidence
     }
 
@@ -135,7 +160,104 @@ mod tests {
 
     #[test]
     fn a_silent_loss_above_what_the_tunnel_needs_is_none_of_its_trouble() {
-        nothing(&silent(1480));
+        nothing(&unanswered(1480));
+    }
+
+    #[test]
+    fn echo_requests_that_a_firewall_limits_are_no_black_hole() {
+        let outside = unanswered(964);
+        let mut both = unanswered(964);
+        lost_inside(&mut both, 1000, 1200);
+        let mut inside = healthy();
+        lost_inside(&mut inside, 1000, 1200);
+        // Slow for another reason: that is what has to be found.
+        let mut slow = both.clone();
+        set_ratio(&mut slow, Direction::Upload, 0.3);
+        for (limited, unknown) in [(&outside, true), (&both, true), (&inside, false)] {
+            nothing(limited);
+            // A size that passed outside leaves nothing open.
+            assert_eq!(not_checked(limited, CODE), unknown);
+        }
+        assert_eq!(codes(&judge(&slow)), ["unexplained"]);
+    }
+
+    #[test]
+    fn what_a_load_cannot_prove_is_a_suspicion() {
+        let suspected = |evidence: &Evidence| {
+            let finding = only_finding(evidence, CODE);
+            let tried = finding.remedies.iter().any(|one| !one.changes.is_empty());
+            finding.severity == Severity::Info && finding.confidence < 0.5 && !tried
+        };
+        let no_load = unloaded(unanswered(964));
+        // Nobody saw whether what arrived came in pieces.
+        let mut nobody_far = unanswered(1400);
+        forget_far(&mut nobody_far);
+        nobody_far.far_kind = FarKind::Iperf3;
+        for direction in DIRECTIONS {
+            each_sample(&mut nobody_far, direction, Via::Tunnel, |sample| {
+                sample.far = None;
+            });
+        }
+        for evidence in [no_load, nobody_far] {
+            assert!(suspected(&evidence));
+        }
+    }
+
+    #[test]
+    fn two_probes_that_say_the_same_need_no_load() {
+        let mut evidence = unloaded(unanswered(1400));
+        lost_inside(&mut evidence, 1320, 1340);
+        let finding = only_finding(&evidence, CODE);
+        assert_eq!(
+            (finding.severity, finding.confidence),
+            (Severity::Warning, 0.95)
+        );
+        // A firewall that drops large echo requests has the same number outside and inside.
+        lost_inside(&mut evidence, 1392, 1400);
+        assert_eq!(only_finding(&evidence, CODE).severity, Severity::Info);
+    }
+
+    /// What goes well in a load may be small, retransmitted in pieces, or over before anything is known.
+    #[test]
+    fn only_full_packets_that_arrive_whole_prove_the_contrary() {
+        type Change = fn(&mut wirespeed_measure::Sample);
+        let small: Change = |sample| {
+            let windows = sample.windows.as_mut().expect("made up with one");
+            windows.segment = Some(1288);
+        };
+        let pieces: Change = |sample| {
+            let counters = &mut at(sample, End::Far).protocols;
+            counters.insert("Ip.ReasmReqds".to_owned(), 16_000);
+        };
+        for (change, surely) in [(small, false), (pieces, true)] {
+            let mut evidence = unanswered(1400);
+            each_sample(&mut evidence, Direction::Upload, Via::Tunnel, change);
+            let finding = only_finding(&evidence, CODE);
+            assert_eq!(finding.severity >= Severity::Warning, surely);
+            lost_inside(&mut evidence, 1320, 1340);
+            assert_eq!(only_finding(&evidence, CODE).severity, Severity::Warning);
+        }
+        let few: Change = |sample| sample.bytes = 20_000;
+        let unwatched: Change = |sample| sample.here.protocols.clear();
+        for change in [few, unwatched] {
+            let mut evidence = unanswered(1400);
+            each_sample(&mut evidence, Direction::Upload, Via::Tunnel, change);
+            only_finding(&evidence, CODE);
+        }
+    }
+
+    /// The limit of the other direction is a filter's.
+    #[test]
+    fn a_disproved_direction_sets_no_mtu() {
+        let mut evidence = unanswered(964);
+        evidence.path_mtu[1] = path_mtu(Direction::Download, 1400);
+        let finding = only_finding(&evidence, "mtu-exceeds-path");
+        assert_eq!(finding.direction, Some(Direction::Download));
+        assert_eq!(finding.remedies[0].changes[0].value, 1340);
+        let mut suspected = unloaded(unanswered(964));
+        suspected.path_mtu[1] = path_mtu(Direction::Download, 1400);
+        let diagnosis = judge(&suspected);
+        assert_eq!(diagnosis.findings[0].remedies[0].changes[0].value, 1340);
     }
 
     #[test]
@@ -161,6 +283,7 @@ mod tests {
     #[test]
     fn mtu_probing_is_proposed_only_where_it_is_off() {
         let mut evidence = silent(1400);
+        assert_eq!(only_finding(&evidence, CODE).remedies.len(), 2);
         facts_of(&mut evidence, End::Here).sysctls.insert(
             "net.ipv4.tcp_mtu_probing".to_owned(),
             wirespeed_facts::Known::Value("1".to_owned()),

@@ -1,7 +1,7 @@
 //! `mtu-exceeds-path`: the tunnel's packets are larger than the path carries.
 //!
 //! Known from the don't-fragment probe outside the tunnel and the size sweep inside it, per direction; the
-//! fragmentation counters during the loads confirm it.
+//! fragmentation counters during the loads confirm it, and full packets that arrive whole refute what only echo requests say.
 
 use wirespeed_measure::Direction;
 use wirespeed_words::say;
@@ -14,7 +14,7 @@ use crate::{Evidence, Remedy, Severity};
 pub(super) const CODE: &str = "mtu-exceeds-path";
 
 pub(super) const CHECK: Check = Check {
-    slows: |evidence, direction| crate::mtu::excess(evidence, direction).is_some(),
+    slows: mtu::slows,
     ..Check::new(CODE, || say!("mtu-exceeds-path-title"), run)
 };
 
@@ -29,13 +29,23 @@ fn run(evidence: &Evidence) -> Outcome {
         .collect();
     // Directions with a black hole are told apart: only those are a consequence of it.
     for silent in [true, false] {
-        let group: Vec<&Excess> = excesses
-            .iter()
-            .filter(|excess| excess.silent == silent)
-            .collect();
-        outcome.found.extend(found(evidence, &group));
+        for group in by_doubt(&excesses, |excess| excess.silent == silent) {
+            outcome.found.extend(found(evidence, &group));
+        }
     }
     outcome
+}
+
+/// The directions in which it is for sure so, and those in which it is no more than a suspicion.
+pub(super) fn by_doubt<'a>(
+    excesses: &'a [Excess<'a>],
+    wanted: impl Fn(&Excess) -> bool,
+) -> [Vec<&'a Excess<'a>>; 2] {
+    excesses
+        .iter()
+        .filter(|excess| wanted(excess))
+        .partition(|excess| !excess.doubtful)
+        .into()
 }
 
 /// Why a direction could not be judged, one line each.
@@ -52,6 +62,13 @@ pub(super) fn unknown(evidence: &Evidence) -> Vec<String> {
                     "mtu-exceeds-path-unknown-sender",
                     direction = direction.word(),
                     host = evidence.name(end)
+                ))
+            } else if let Some((believed, arrived)) = mtu::filtered(evidence, direction) {
+                Some(say!(
+                    "mtu-exceeds-path-unknown-filtered",
+                    direction = direction.word(),
+                    believed = believed,
+                    arrived = arrived
                 ))
             } else if mtu::probe(evidence, direction).is_none()
                 && mtu::excess(evidence, direction).is_none()
@@ -71,6 +88,7 @@ fn found(evidence: &Evidence, group: &[&Excess]) -> Option<Found> {
     let first = group.first()?;
     let directions: Vec<Direction> = group.iter().map(|excess| excess.direction).collect();
     let because = match first.path_mtu {
+        _ if first.doubtful => in_doubt(first),
         Some(path) => say!(
             "mtu-exceeds-path-because",
             mtu = first.tunnel_mtu,
@@ -84,12 +102,8 @@ fn found(evidence: &Evidence, group: &[&Excess]) -> Option<Found> {
         ),
     };
     Some(Found {
-        severity: severity(evidence, &directions),
-        confidence: if group.iter().any(|excess| excess.confirmed(evidence)) {
-            0.95
-        } else {
-            0.7
-        },
+        severity: severity(evidence, group),
+        confidence: confidence(evidence, group, 0.7),
         effect: evidence.worst_lost_share(&directions),
         host: evidence.name(sender(first.direction)).to_owned(),
         direction: only(&directions),
@@ -98,26 +112,53 @@ fn found(evidence: &Evidence, group: &[&Excess]) -> Option<Found> {
             .flat_map(|excess| excess.lines(evidence))
             .collect(),
         because,
-        remedies: remedies(evidence),
+        remedies: remedies(evidence, first.doubtful),
         refused: Vec::new(),
     })
 }
 
-/// Critical where it cripples the tunnel, else a warning.
-pub(super) fn severity(evidence: &Evidence, directions: &[Direction]) -> Severity {
-    if directions
-        .iter()
-        .any(|direction| evidence.crippled(*direction))
-    {
+/// Critical where it cripples the tunnel, else a warning; worth knowing where nothing but echo requests speaks for it.
+pub(super) fn severity(evidence: &Evidence, group: &[&Excess]) -> Severity {
+    let crippled = |excess: &&Excess| evidence.crippled(excess.direction);
+    if group.iter().all(|excess| excess.doubtful) {
+        Severity::Info
+    } else if group.iter().any(crippled) {
         Severity::Critical
     } else {
         Severity::Warning
     }
 }
 
-/// The MTU both directions carry, at both ends.
-pub(super) fn remedies(evidence: &Evidence) -> Vec<Remedy> {
-    let Some(mtu) = mtu::fitting_both(evidence) else {
+/// How sure it is; `unconfirmed` where probes alone say so.
+pub(super) fn confidence(evidence: &Evidence, group: &[&Excess], unconfirmed: f64) -> f64 {
+    if group.iter().all(|excess| excess.doubtful) {
+        0.4
+    } else if group.iter().any(|excess| excess.confirmed(evidence)) {
+        0.95
+    } else {
+        unconfirmed
+    }
+}
+
+/// Why a suspicion is no more than that.
+pub(super) fn in_doubt(excess: &Excess) -> String {
+    match excess.fitting {
+        Some(fitting) => say!(
+            "mtu-exceeds-path-because-doubtful",
+            mtu = excess.tunnel_mtu,
+            fitting = fitting
+        ),
+        None => say!(
+            "mtu-exceeds-path-because-inside",
+            mtu = excess.tunnel_mtu,
+            outer = excess.outer
+        ),
+    }
+}
+
+/// The MTU both directions carry, at both ends; on a suspicion to be tried by hand only.
+pub(super) fn remedies(evidence: &Evidence, doubtful: bool) -> Vec<Remedy> {
+    let Some(mtu) = mtu::fitting_both(evidence, doubtful) else {
         return Vec::new();
     };
     let risk = if mtu < IPV6_MINIMUM {
@@ -129,13 +170,17 @@ pub(super) fn remedies(evidence: &Evidence) -> Vec<Remedy> {
     } else {
         say!("mtu-exceeds-path-risk")
     };
-    vec![mtu::set_mtu(
+    let mut remedy = mtu::set_mtu(
         evidence,
         mtu,
         say!("mtu-exceeds-path-remedy", mtu = mtu),
         |now, then| now > then,
         risk,
-    )]
+    );
+    if doubtful {
+        remedy.changes.clear();
+    }
+    vec![remedy]
 }
 
 #[cfg(test)]
@@ -217,7 +262,15 @@ mod tests {
         evidence.path_mtu.clear();
         evidence.tunnel_sweep[0].largest_passed = Some(1340);
         evidence.tunnel_sweep[0].smallest_failed = Some(1341);
+        // The loads' full packets arrived.
+        nothing(&evidence);
+        assert!(not_checked(&evidence, CODE));
+        set_ratio(&mut evidence, Direction::Upload, 0.3);
+        each_sample(&mut evidence, Direction::Upload, Via::Tunnel, |sample| {
+            sample.windows = None;
+        });
         let finding = only_finding(&evidence, CODE);
+        assert_eq!(finding.severity, Severity::Critical);
         assert_eq!(finding.remedies[0].changes[0].value, 1340);
     }
 

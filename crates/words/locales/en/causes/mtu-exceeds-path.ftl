@@ -7,3 +7,5 @@ mtu-exceeds-path-risk-ipv6 = { $mtu } is below { $least }: IPv6 stops working in
 mtu-exceeds-path-unknown-watched = a watch probes no sizes; only this machine's own routes tell
 mtu-exceeds-path-unknown-sender = { $direction }: the tunnel's MTU at the sender ({ $host }) is not known
 mtu-exceeds-path-unknown-path = { $direction }: the path MTU could not be probed
+mtu-exceeds-path-unknown-filtered = { $direction }: by echo requests the tunnel would carry { $believed } bytes, but packets of { $arrived } arrive through it whole: something on the way limits echo requests, and how much the path carries is not known
+mtu-exceeds-path-because-doubtful = Echo requests say that the tunnel carries { $fitting } bytes of its MTU of { $mtu }, and nothing else does: either full packets are lost, or something on the way limits echo requests.

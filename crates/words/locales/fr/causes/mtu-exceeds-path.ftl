@@ -7,3 +7,5 @@ mtu-exceeds-path-risk-ipv6 = { $mtu } est inférieur à { $least } : IPv6 ne f
 mtu-exceeds-path-unknown-watched = une simple observation ne sonde aucune taille ; seules les routes de cette machine renseignent
 mtu-exceeds-path-unknown-sender = { $direction } : la MTU du tunnel côté émetteur ({ $host }) n’est pas connue
 mtu-exceeds-path-unknown-path = { $direction } : la MTU du chemin n’a pas pu être sondée
+mtu-exceeds-path-unknown-filtered = { $direction } : d’après les demandes d’écho, le tunnel ne porterait que { $believed } octets, mais des paquets de { $arrived } en sortent entiers : quelque chose, en chemin, limite les demandes d’écho, et l’on ne sait pas combien porte le chemin
+mtu-exceeds-path-because-doubtful = Les demandes d’écho disent que le tunnel porte { $fitting } octets pour une MTU de { $mtu }, et rien d’autre ne le dit : soit les paquets pleins sont perdus, soit quelque chose, en chemin, limite les demandes d’écho.
