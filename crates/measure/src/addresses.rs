@@ -1,5 +1,6 @@
 //! Which peer is the far end, and which addresses lead to it: from the facts of both ends alone.
 
+use std::cmp::Reverse;
 use std::net::IpAddr;
 
 use wirespeed_facts::{Facts, Known, Link, Peer, Tunnel};
@@ -71,7 +72,10 @@ pub(crate) fn find(wanted: &Wanted<'_>) -> Result<Found, MeasureError> {
 
 fn our_tunnel<'a>(wanted: &Wanted<'a>) -> Result<&'a Tunnel, MeasureError> {
     let tunnels = &wanted.here.tunnels;
-    let known = || tunnels.iter().map(|tunnel| tunnel.name.clone()).collect();
+    let names = |tunnels: &mut dyn Iterator<Item = &Tunnel>| {
+        tunnels.map(|tunnel| tunnel.name.clone()).collect()
+    };
+    let known = || names(&mut tunnels.iter());
     let machine = wanted.here_name.to_owned();
     let tunnel = match wanted.interface {
         Some(name) => tunnels
@@ -82,31 +86,48 @@ fn our_tunnel<'a>(wanted: &Wanted<'a>) -> Result<&'a Tunnel, MeasureError> {
                 interface: name.to_owned(),
                 known: known(),
             })?,
-        None => match (tunnels.as_slice(), joining(wanted).as_slice()) {
-            ([only], _) => only,
-            (_, [only]) => *only,
-            _ => {
-                return Err(MeasureError::WhichInterface {
-                    machine,
-                    known: known(),
-                });
+        None => {
+            let far = wanted.far.map(|(far, _)| far);
+            let joining = far.map_or_else(Vec::new, |far| joining(wanted.here, far));
+            match (tunnels.as_slice(), joining.as_slice()) {
+                ([only], _) => only,
+                (_, [only]) => *only,
+                (_, []) => {
+                    return Err(MeasureError::WhichInterface {
+                        machine,
+                        known: known(),
+                    });
+                }
+                (_, several) => {
+                    return Err(MeasureError::WhichInterface {
+                        machine,
+                        known: names(&mut several.iter().copied()),
+                    });
+                }
             }
-        },
+        }
     };
     up_link(wanted.here, wanted.here_name, &tunnel.name)?;
     Ok(tunnel)
 }
 
-/// Our tunnels that lead to the far machine.
-fn joining<'a>(wanted: &Wanted<'a>) -> Vec<&'a Tunnel> {
-    let Some((far, _)) = wanted.far else {
-        return Vec::new();
-    };
-    let leads = |tunnel: &&Tunnel| {
-        let mut peers = tunnel.peers.value().into_iter().flatten();
-        peers.any(|peer| other_end(tunnel, peer, far).is_some())
-    };
-    wanted.here.tunnels.iter().filter(leads).collect()
+/// The tunnels of one machine that lead to another: what is up, and carried most to it, first.
+pub(crate) fn joining<'a>(here: &'a Facts, far: &Facts) -> Vec<&'a Tunnel> {
+    let mut joining: Vec<_> = here
+        .tunnels
+        .iter()
+        .filter_map(|tunnel| {
+            let peers = tunnel.peers.value().into_iter().flatten();
+            let carried = peers
+                .filter(|peer| other_end(tunnel, peer, far).is_some())
+                .map(|peer| peer.rx_bytes.saturating_add(peer.tx_bytes))
+                .reduce(u64::saturating_add)?;
+            let up = link(here, &tunnel.name).is_some_and(|link| link.up);
+            Some((Reverse((up, carried)), tunnel))
+        })
+        .collect();
+    joining.sort_by_key(|(rank, _)| *rank);
+    joining.into_iter().map(|(_, tunnel)| tunnel).collect()
 }
 
 fn up_link<'a>(facts: &'a Facts, machine: &str, interface: &str) -> Result<&'a Link, MeasureError> {

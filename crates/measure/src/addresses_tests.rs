@@ -8,7 +8,7 @@ use std::net::IpAddr;
 
 use wirespeed_facts::{Facts, Known, Link, Peer, Tunnel};
 
-use crate::addresses::{Found, Wanted, find};
+use crate::addresses::{Found, Wanted, find, joining};
 use crate::{MeasureError, Overrides};
 
 fn machine(links: Vec<Link>, tunnels: Vec<Tunnel>, routes: Vec<EndpointRoute>) -> Facts {
@@ -308,6 +308,39 @@ fn of_several_tunnels_the_one_that_leads_to_the_far_machine_is_meant() {
         ask(&hub, None, None, &Overrides::default()),
         Err(MeasureError::WhichInterface { .. })
     ));
+}
+
+#[test]
+fn of_several_tunnels_between_two_machines_the_busiest_that_is_up_comes_first() {
+    let names = ["wg1", "wg2", "wg3", "wg4"];
+    let site = |own: &str, other: &str| {
+        let tunnels = names.iter().enumerate().map(|(place, name)| {
+            let mut peer = peer(&format!("{other}{place}"), None, &["10.0.0.0/24"]);
+            peer.rx_bytes = 1000 * (place as u64 + 1);
+            tunnel(name, &format!("{own}{place}"), vec![peer])
+        });
+        let mut links = names.map(|name| link_with(name, &["10.0.0.1/24"]));
+        links[3].up = false;
+        machine(links.to_vec(), tunnels.collect(), Vec::new())
+    };
+    let (mut here, far) = (site("HERE", "FAR"), site("FAR", "HERE"));
+    let first = here.tunnels[0].peers.clone().map(|mut peers| {
+        peers[0].public_key = "ANOTHER".to_owned();
+        peers
+    });
+    here.tunnels[0].peers = first;
+    let found: Vec<&str> = joining(&here, &far)
+        .into_iter()
+        .map(|tunnel| tunnel.name.as_str())
+        .collect();
+    assert_eq!(found, ["wg3", "wg2", "wg4"]);
+    let error = ask(&here, Some(&far), None, &Overrides::default()).unwrap_err();
+    let MeasureError::WhichInterface { known, .. } = error else {
+        panic!("{error}");
+    };
+    // Not the one that leads elsewhere.
+    assert_eq!(known, found);
+    assert!(joining(&here, &client()).is_empty());
 }
 
 #[test]

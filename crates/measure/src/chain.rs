@@ -24,6 +24,8 @@ pub struct Hop {
     pub ends: Ends,
     /// Does a tunnel join them? Otherwise they share a network, and only that is measured.
     pub tunnel: bool,
+    /// Interfaces of other tunnels that join the same two, and are not measured: the one taken carried most.
+    pub others: Vec<String>,
 }
 
 /// Machines in a row, from the one where wirespeed was started to the far end.
@@ -114,11 +116,11 @@ pub struct WholeRates {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ChainMeasured {
-    /// In order.
-    pub hops: Vec<HopMeasured>,
     /// Seconds since the Unix epoch; `None` where an earlier release recorded it.
     #[serde(default)]
     pub started_at: Option<f64>,
+    /// In order.
+    pub hops: Vec<HopMeasured>,
     /// One per direction.
     pub whole: Vec<WholeRates>,
     /// Median round trip from end to end without load, seconds.
@@ -133,8 +135,8 @@ impl Chain {
     /// `interface` is the first machine's, where it has several tunnels to the second.
     ///
     /// # Errors
-    /// When there are fewer than two machines, one of them does not answer, or two neighbours share neither a tunnel nor a
-    /// network.
+    /// When there are fewer than two machines, one of them does not answer, two neighbours share neither a tunnel nor a
+    /// network, or the first two share several tunnels and none is named.
     pub fn discover(
         machines: &[Machine],
         interface: Option<&str>,
@@ -142,8 +144,9 @@ impl Chain {
     ) -> Result<Self, MeasureError> {
         let mut hops = Vec::new();
         for (index, pair) in machines.windows(2).enumerate() {
-            let named = interface.filter(|_| index == 0);
-            hops.push(Hop::between(&pair[0], &pair[1], named, stop)?);
+            let first = index == 0;
+            let named = interface.filter(|_| first);
+            hops.push(Hop::between(&pair[0], &pair[1], named, first, stop)?);
         }
         let whole = match hops.as_slice() {
             [] => return Err(MeasureError::NothingFar),

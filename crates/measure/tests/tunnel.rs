@@ -7,7 +7,10 @@ mod wireguard;
 
 use road::{A_BARE, B_BARE};
 use wireguard::{MTU, Tunnel};
-use wirespeed_measure::{Direction, Ends, FarEnd, Load, MeasureError, Overrides, Protocol, Via};
+use wirespeed_measure::{
+    Chain, ChainPlan, Direction, Ends, FarEnd, Load, MeasureError, Overrides, Protocol, Quiet,
+    Stop, Via,
+};
 
 #[test]
 fn the_ends_are_found_and_measured() {
@@ -103,6 +106,56 @@ fn outside_is_outside_also_when_everything_goes_through_the_tunnel() {
     let machine = tunnel.road.machine("a");
     let ends = Ends::discover(machine, inside, None, &Overrides::default()).unwrap();
     assert_eq!(ends.tunnel_address, Some("10.99.0.2".parse().unwrap()));
+}
+
+#[test]
+fn of_two_tunnels_the_busiest_stands_for_a_hop_that_nobody_can_name() {
+    let test = "of_two_tunnels_the_busiest_stands_for_a_hop_that_nobody_can_name";
+    let Some(mut tunnel) = Tunnel::make(test) else {
+        return;
+    };
+    let [second, _] = tunnel.second();
+    let first = tunnel.interface("a");
+    tunnel
+        .road
+        .on("a", "ping -q -c 5 -i 0.01 -s 1000 -W 5 10.98.0.2");
+    let [r, a, b] = ["r", "a", "b"].map(|host| tunnel.road.machine(host));
+    let stop = Stop::default();
+
+    let machines = [a, b];
+    let error = Chain::discover(&machines, None, &stop).unwrap_err();
+    let MeasureError::WhichInterface { known, .. } = &error else {
+        panic!("{error}");
+    };
+    assert_eq!(known, &[second.clone(), first.clone()]);
+    let named = Chain::discover(&machines, Some(&first), &stop).unwrap();
+    assert_eq!(named.hops[0].ends.interface, first);
+
+    let [a, b] = machines;
+    let chain = Chain::discover(&[r, a, b], None, &stop).unwrap();
+    let hop = &chain.hops[1];
+    assert!(!chain.hops[0].tunnel && hop.tunnel);
+    assert_eq!(
+        (&hop.ends.interface, &hop.others),
+        (&second, &vec![first.clone()])
+    );
+    let plan = ChainPlan {
+        directions: vec![Direction::Upload],
+        streams: 1,
+        seconds: 0.3,
+        warm_up: 0.1,
+        rounds: 1,
+        seed: 1,
+    };
+    let measured = chain.measure(&plan, &Quiet).unwrap();
+    assert!(
+        measured
+            .not_measured
+            .iter()
+            .any(|missing| missing.what.contains(&first) && missing.because.contains(&second)),
+        "{:?}",
+        measured.not_measured
+    );
 }
 
 #[test]

@@ -11,16 +11,18 @@ use crate::ends::SNAPSHOT_WITHIN;
 use crate::operations::{SNAPSHOT, WAY};
 use crate::outside::WantedWay;
 use crate::prefix::{contains, prefix};
-use crate::{Ends, FarEnd, MeasureError, Overrides, Stop, Via, sensible};
+use crate::{Ends, FarEnd, MeasureError, Overrides, Stop, Via, addresses, sensible};
 
 /// How long a machine may take to look up a route.
 const WAY_WITHIN: Duration = Duration::from_secs(10);
 
 impl Hop {
+    /// `interface` is the one to take; `first` is the hop whose interface whoever asks can name.
     pub(super) fn between(
         here: &Machine,
         far: &Machine,
         interface: Option<&str>,
+        first: bool,
         stop: &Stop,
     ) -> Result<Self, MeasureError> {
         let found = Ends::discover_stoppable(
@@ -31,17 +33,34 @@ impl Hop {
             stop.clone(),
         );
         match found {
-            Ok(ends) => Ok(Self { ends, tunnel: true }),
-            // No tunnel here at all, or none to that machine.
+            Ok(ends) => Ok(Self {
+                ends,
+                tunnel: true,
+                others: Vec::new(),
+            }),
+            // No tunnel here at all, none to that machine, or several.
             Err(
-                MeasureError::NoSuchInterface { .. }
+                error @ (MeasureError::NoSuchInterface { .. }
                 | MeasureError::WhichInterface { .. }
                 | MeasureError::NoPeers { .. }
-                | MeasureError::WrongFarEnd { .. },
-            ) if interface.is_none() => Ok(Self {
-                ends: Ends::side_by_side(here.clone(), far.clone(), stop.clone())?,
-                tunnel: false,
-            }),
+                | MeasureError::WrongFarEnd { .. }),
+            ) if interface.is_none() => {
+                let facts = (facts_of(here)?, facts_of(far)?);
+                let joining = addresses::joining(&facts.0, &facts.1);
+                let mut names = joining.into_iter().map(|tunnel| tunnel.name.clone());
+                match names.next() {
+                    None => Ok(Self {
+                        ends: Ends::side_by_side(here.clone(), far.clone(), facts, stop.clone())?,
+                        tunnel: false,
+                        others: Vec::new(),
+                    }),
+                    Some(_) if first => Err(error),
+                    Some(busiest) => Ok(Self {
+                        others: names.collect(),
+                        ..Self::between(here, far, Some(&busiest), first, stop)?
+                    }),
+                }
+            }
             Err(error) => Err(error),
         }
     }
@@ -133,8 +152,12 @@ fn link_local(address: IpAddr) -> bool {
 
 impl Ends {
     /// Two machines that share a network and no tunnel: only [`Via::Bare`] leads from one to the other.
-    fn side_by_side(here: Machine, far: Machine, stop: Stop) -> Result<Self, MeasureError> {
-        let (here_facts, far_facts) = (facts_of(&here)?, facts_of(&far)?);
+    fn side_by_side(
+        here: Machine,
+        far: Machine,
+        (here_facts, far_facts): (Facts, Facts),
+        stop: Stop,
+    ) -> Result<Self, MeasureError> {
         let Some((interface, address)) = shared_network(&here_facts, &far_facts) else {
             return Err(MeasureError::NotNeighbours {
                 here: here.name().to_owned(),

@@ -5,7 +5,7 @@ use std::time::{Instant, SystemTime, UNIX_EPOCH};
 use wirespeed_words::say;
 
 use super::{
-    Chain, ChainMeasured, ChainPlan, HopMeasured, HopRates, Round, hop_rates, whole_rates,
+    Chain, ChainMeasured, ChainPlan, Hop, HopMeasured, HopRates, Round, hop_rates, whole_rates,
 };
 use crate::interleave::{goodput, sample_with_retry};
 use crate::{Direction, Ends, Load, MeasureError, NotMeasured, Progress, Protocol, Via};
@@ -34,7 +34,7 @@ pub(super) struct Taking<'a> {
 
 impl<'a> Taking<'a> {
     pub(super) fn new(chain: &'a Chain, plan: &'a ChainPlan, progress: &'a dyn Progress) -> Self {
-        let mut not_measured = Vec::new();
+        let mut not_measured: Vec<NotMeasured> = chain.hops.iter().filter_map(others).collect();
         if let Err(because) = &chain.whole {
             not_measured.push(NotMeasured {
                 what: say!("measure-whole-chain"),
@@ -289,6 +289,20 @@ impl<'a> Taking<'a> {
             not_measured: self.not_measured,
         }
     }
+}
+
+/// The tunnels beside the one that stands for a hop.
+fn others(hop: &Hop) -> Option<NotMeasured> {
+    let (from, to) = hop.names();
+    (!hop.others.is_empty()).then(|| NotMeasured {
+        what: say!(
+            "measure-other-tunnels",
+            from = from,
+            to = to,
+            others = hop.others.join(", ")
+        ),
+        because: say!("measure-other-tunnels-because", taken = &hop.ends.interface),
+    })
 }
 
 /// Does an error say something of one hop, and nothing of the others?

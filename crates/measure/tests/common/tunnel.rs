@@ -45,13 +45,31 @@ impl Tunnel {
             keys,
             public: Vec::new(),
         };
-        for host in ["a", "b"] {
+        let interfaces = ["a", "b"].map(|host| tunnel.interface(host));
+        tunnel.public = tunnel.lay(&interfaces, 51820, "10.99.0");
+        Some(tunnel)
+    }
+
+    /// A second tunnel between the same two, from 10.98.0.1 to 10.98.0.2: its interfaces.
+    pub(crate) fn second(&mut self) -> [String; 2] {
+        let interfaces = ["a", "b"].map(|host| self.second_interface(host));
+        self.lay(&interfaces, 51821, "10.98.0");
+        interfaces
+    }
+
+    fn second_interface(&self, host: &str) -> String {
+        format!("v{}", self.road.link(host))
+    }
+
+    /// The public keys.
+    fn lay(&mut self, interfaces: &[String; 2], port: u16, network: &str) -> Vec<String> {
+        let mut public = Vec::new();
+        for interface in interfaces {
             let private = output("wg", &["genkey"], "");
-            tunnel.public.push(output("wg", &["pubkey"], &private));
-            fs::write(tunnel.keys.join(host), private).unwrap();
+            public.push(output("wg", &["pubkey"], &private));
+            fs::write(self.keys.join(interface), private).unwrap();
         }
-        for (place, host) in ["a", "b"].into_iter().enumerate() {
-            let interface = tunnel.interface(host);
+        for (place, (host, interface)) in ["a", "b"].into_iter().zip(interfaces).enumerate() {
             let daemon = Command::new("setpriv")
                 .args([
                     "--pdeathsig",
@@ -60,14 +78,14 @@ impl Tunnel {
                     "ip",
                     "netns",
                     "exec",
-                    &tunnel.road.netns(host),
+                    &self.road.netns(host),
                 ])
-                .args(["wireguard-go", "-f", &interface])
+                .args(["wireguard-go", "-f", interface])
                 .stdout(Stdio::null())
                 .stderr(Stdio::null())
                 .spawn()
                 .unwrap();
-            tunnel.daemons.push(daemon);
+            self.daemons.push(daemon);
             let socket = format!("/var/run/wireguard/{interface}.sock");
             let until = Instant::now() + Duration::from_secs(10);
             while !std::path::Path::new(&socket).exists() {
@@ -77,36 +95,29 @@ impl Tunnel {
                 );
                 std::thread::sleep(Duration::from_millis(20));
             }
-            let key = tunnel.keys.join(host);
-            let other = tunnel.public[1 - place].trim().to_owned();
+            let key = self.keys.join(interface);
+            let other = public[1 - place].trim();
             let endpoint = if host == "a" {
-                format!("endpoint {B_BARE}:51820")
+                format!("endpoint {B_BARE}:{port}")
             } else {
                 String::new()
             };
-            tunnel.road.on(
-                host,
-                &format!(
-                    "wg set {interface} listen-port 51820 private-key {}",
-                    key.display()
-                ),
-            );
-            tunnel.road.on(
-                host,
-                &format!(
-                    "wg set {interface} peer {other} allowed-ips 10.99.0.{}/32 {endpoint}",
-                    2 - place
-                ),
-            );
-            tunnel.road.on(
-                host,
-                &format!("ip addr add 10.99.0.{}/24 dev {interface}", place + 1),
-            );
-            tunnel
-                .road
-                .on(host, &format!("ip link set {interface} mtu {MTU} up"));
+            let on = |line: &str| self.road.on(host, line);
+            on(&format!(
+                "wg set {interface} listen-port {port} private-key {}",
+                key.display()
+            ));
+            on(&format!(
+                "wg set {interface} peer {other} allowed-ips {network}.{}/32 {endpoint}",
+                2 - place
+            ));
+            on(&format!(
+                "ip addr add {network}.{}/24 dev {interface}",
+                place + 1
+            ));
+            on(&format!("ip link set {interface} mtu {MTU} up"));
         }
-        Some(tunnel)
+        public
     }
 
     pub(crate) fn interface(&self, host: &str) -> String {
@@ -130,7 +141,9 @@ impl Drop for Tunnel {
             let _ = daemon.wait();
         }
         for host in ["a", "b"] {
-            let _ = fs::remove_file(format!("/var/run/wireguard/{}.sock", self.interface(host)));
+            for interface in [self.interface(host), self.second_interface(host)] {
+                let _ = fs::remove_file(format!("/var/run/wireguard/{interface}.sock"));
+            }
         }
         let _ = fs::remove_dir_all(&self.keys);
     }

@@ -49,6 +49,8 @@ measure-load-through = { $direction } through the tunnel with { $streams ->
    *[other] { $streams } streams
  }
 measure-whole-chain = the whole chain
+measure-other-tunnels = the other tunnels between { $from } and { $to } ({ $others })
+measure-other-tunnels-because = only { $taken } was, which has carried most
 measure-idle-hop = idle round trip, { $from } to { $to }
 measure-idle-chain = idle round trip, the whole chain
 measure-load-chain = the whole chain, { $direction }
@@ -64,9 +66,9 @@ measure-step-pair = pair { $pair } of { $pairs }
 measure-step-exchanges = { $at_once } connections at once, pair { $pair } of { $pairs }
 measure-step-cap = a cap of { NUMBER($rate, minimumFractionDigits: 3) } Mbit/s
 measure-step-no-cap = without a cap
+measure-tcp-pacing = TCP pacing
 measure-step-watching = watching
 
-measure-tcp-pacing = TCP pacing
 # Remarks on a comparison.
 measure-remark-wide = after { $pairs } pairs the interval is still wide
 measure-remark-stalled = the tunnel stalled in all of { $samples } samples; more were not taken
@@ -88,11 +90,11 @@ measure-interface-gone = { $interface } on { $machine } has gone since the measu
 measure-peers-unknown = the peers of { $interface } on { $machine } could not be read: { $because }; run wirespeed as root there (sudo)
 measure-daemon-not-asked = could not ask the daemon behind { $socket }: { $why } (is it running, and are you root?)
 measure-daemon-silent = the daemon behind { $socket } gave no whole answer within 1 s
+measure-daemon-endless = the daemon behind { $socket } answered more than 32 MiB
+measure-daemon-refused = the daemon refused to describe the device: errno { $errno }
 measure-kernel-refused = the kernel refused to tell its WireGuard devices: { $why }
 measure-not-permitted = Operation not permitted (os error 1)
 measure-no-such-file = No such file or directory (os error 2)
-measure-daemon-endless = the daemon behind { $socket } answered more than 32 MiB
-measure-daemon-refused = the daemon refused to describe the device: errno { $errno }
 measure-permission-denied = Permission denied (os error 13)
 measure-connection-refused = Connection refused (os error 111)
 measure-no-peers = { $interface } on { $machine } has no peers; add one (wg set { $interface } peer KEY …)

@@ -49,6 +49,8 @@ measure-load-through = { $direction } dans le tunnel avec { $streams ->
    *[other] { $streams } flux
  }
 measure-whole-chain = toute la chaîne
+measure-other-tunnels = les autres tunnels entre { $from } et { $to } ({ $others })
+measure-other-tunnels-because = seule { $taken } l’a été, celle qui a transporté le plus
 measure-idle-hop = aller-retour au repos, de { $from } vers { $to }
 measure-idle-chain = aller-retour au repos, toute la chaîne
 measure-load-chain = toute la chaîne, { $direction }
@@ -64,9 +66,9 @@ measure-step-pair = paire { $pair } sur { $pairs }
 measure-step-exchanges = { $at_once } connexions à la fois, paire { $pair } sur { $pairs }
 measure-step-cap = un plafond de { NUMBER($rate, minimumFractionDigits: 3) } Mbit/s
 measure-step-no-cap = sans plafond
+measure-tcp-pacing = la cadence de TCP (pacing)
 measure-step-watching = observation
 
-measure-tcp-pacing = la cadence de TCP (pacing)
 # Les remarques d’une comparaison.
 measure-remark-wide = après { $pairs } paires, l’intervalle est encore large
 measure-remark-stalled = le tunnel est resté bloqué dans { $samples ->
