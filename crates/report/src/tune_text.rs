@@ -213,7 +213,7 @@ fn machine_words(machine: &str) -> String {
     clean(&places::told(machine))
 }
 
-fn put_back_words(put_back: &PutBack) -> String {
+pub(crate) fn put_back_words(put_back: &PutBack) -> String {
     let setting = setting_words(&put_back.setting);
     let before = in_words(&put_back.before, unit_of(&put_back.setting));
     match &put_back.result {

@@ -173,6 +173,35 @@ fn a_chart_without_data_says_why() {
 }
 
 #[test]
+fn a_tune_says_when_it_was_and_what_an_earlier_one_had_left() {
+    let mut record = records::a_tune_of_nothing();
+    let page = html::tune(&record, "");
+    assert!(!page.contains("<time"), "no moment is known");
+    assert!(
+        !page.contains("taken in turn"),
+        "no load is said to have run"
+    );
+    assert!(!page.contains("left by an earlier tune"));
+    record.outcome.started_at = Some(1_795_247_141.2);
+    record.outcome.recovered = vec![records::recovered()];
+    let page = html::tune(&record, "");
+    assert!(page.contains("<time datetime=\"2026-11-21T07:45Z\">"));
+    assert!(page.contains("here: left by an earlier tune: "), "{page}");
+    assert!(page.contains("the kernel said no"));
+    let french = within(Language::French, || html::tune(&record, ""));
+    assert!(french.contains("cette machine\u{202f}: laissé par"));
+}
+
+#[test]
+fn a_chain_says_when_it_was_measured() {
+    let mut record = records::hops();
+    record.doctor = None;
+    assert!(!html::hops(&record).contains("<time"));
+    record.report.measured.started_at = Some(1_795_247_141.2);
+    assert!(html::hops(&record).contains("<time datetime=\"2026-11-21T07:45Z\">"));
+}
+
+#[test]
 fn numbers_beyond_all_measure_break_nothing() {
     let mut record: TestRecord = records::recorded("test-healthy");
     for comparison in &mut record.comparisons {

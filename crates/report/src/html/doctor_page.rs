@@ -33,9 +33,9 @@ pub(super) fn doctor_top(record: &DoctorRecord) -> Top {
         about: about(&record.interface, &record.machines),
         when: record.machines.first().map(|one| one.facts.taken_at),
         how: if record.measurements.passive.is_some() {
-            say!("html-footer-watched")
+            Some(say!("html-footer-watched"))
         } else {
-            say!("html-footer-how")
+            (!record.measurements.comparisons.is_empty()).then(|| say!("html-footer-how"))
         },
     }
 }

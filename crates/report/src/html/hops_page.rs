@@ -76,12 +76,11 @@ pub fn hops(record: &HopsRecord) -> String {
     let top = Top {
         kind: say!("html-kind-hops"),
         about: format!("{} → {}", first.unwrap_or("–"), last.unwrap_or("–")),
-        when: record
-            .doctor
-            .as_ref()
-            .and_then(|one| one.machines.first())
-            .map(|one| one.facts.taken_at),
-        how: say!("html-footer-how"),
+        when: report.measured.started_at.or_else(|| {
+            let doctor = record.doctor.as_ref()?;
+            Some(doctor.machines.first()?.facts.taken_at)
+        }),
+        how: Some(say!("html-footer-how")),
     };
     page(&top, &sections)
 }

@@ -19,8 +19,8 @@ pub(super) struct Top {
     pub(super) about: String,
     /// When it was measured, seconds since the Unix epoch.
     pub(super) when: Option<f64>,
-    /// How it was measured, at the foot.
-    pub(super) how: String,
+    /// How it was measured, at the foot, where the page shows what was.
+    pub(super) how: Option<String>,
 }
 
 /// One file.
@@ -58,7 +58,7 @@ pub(super) fn page(top: &Top, sections: &[Section]) -> String {
                     }
                 }
                 footer {
-                    p { (top.how) }
+                    @if let Some(how) = &top.how { p { (how) } }
                     p { (say!("html-footer-made", version = env!("CARGO_PKG_VERSION"))) }
                 }
             }

@@ -63,7 +63,7 @@ pub fn test(record: &TestRecord) -> String {
         kind: say!("html-kind-test"),
         about: about(&record.interface, &record.machines),
         when: Some(record.started_at),
-        how: say!("html-footer-how"),
+        how: Some(say!("html-footer-how")),
     };
     page(&top, &sections)
 }

@@ -2,6 +2,7 @@
 
 use maud::{Markup, html};
 use wirespeed_doctor::{Diagnosis, End, Verdict};
+use wirespeed_tune::Outcome;
 use wirespeed_words::say;
 
 use super::finding::{self, Commands};
@@ -13,6 +14,7 @@ use super::verdict::{Answer, Tone};
 use super::{forest, round_trips, section, timeline, tried};
 use crate::look::clean;
 use crate::record::TuneRecord;
+use crate::tune_text::put_back_words;
 use crate::{places, readers_words, units};
 
 /// What a tune did. `far_options` are those the user gave (` --far ssh://…`), for the commands it suggests.
@@ -63,7 +65,7 @@ pub fn tune(record: &TuneRecord, far_options: &str) -> String {
     let mut sections = vec![section(
         "verdict",
         String::new(),
-        html! { (answer.markup()) (go_on(record, far_options)) },
+        html! { (answer.markup()) (go_on(record, far_options)) (recovered(outcome)) },
     )];
     if outcome.stages.len() > 1 {
         let body = tried::stages(&outcome.stages);
@@ -87,12 +89,11 @@ pub fn tune(record: &TuneRecord, far_options: &str) -> String {
     let top = Top {
         kind: say!("html-kind-tune"),
         about: outcome.interface.clone(),
-        when: samples.map(|one| one.started_at).min_by(f64::total_cmp),
-        how: if experiments.is_empty() {
-            say!("html-footer-how")
-        } else {
-            say!("html-footer-tune")
-        },
+        // Records of earlier releases have the moment of their loads alone.
+        when: outcome
+            .started_at
+            .or_else(|| samples.map(|one| one.started_at).min_by(f64::total_cmp)),
+        how: (!experiments.is_empty()).then(|| say!("html-footer-tune")),
     };
     page(&top, &sections)
 }
@@ -127,6 +128,19 @@ fn go_on(record: &TuneRecord, far_options: &str) -> Markup {
                 }
                 p { (say!("html-how-to-undo")) }
                 pre { "wirespeed tune undo" (far) }
+            }
+        }
+    }
+}
+
+/// What an earlier tune had left, and what became of it.
+fn recovered(outcome: &Outcome) -> Markup {
+    html! {
+        @if !outcome.recovered.is_empty() {
+            div.card {
+                @for (host, put_back) in &outcome.recovered {
+                    p { (clean(&say!("report-tune-recovered", host = host, what = put_back_words(put_back)))) }
+                }
             }
         }
     }

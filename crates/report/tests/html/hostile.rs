@@ -88,6 +88,7 @@ pub(crate) fn tune() -> TuneRecord {
         record.outcome.diagnosis.findings = doctor.findings;
         record.outcome.not_tried = vec![missing()];
         record.outcome.ended_early = Some(String::new());
+        record.outcome.recovered = vec![records::recovered()];
         hostile(&record)
     });
     made.clone()

@@ -10,6 +10,7 @@ use wirespeed_measure::{
     Comparison, Direction, Interval, PassiveWatch, RateSweep, Sample, SweepStep, Via, Watched,
 };
 use wirespeed_report::{DoctorRecord, HopsRecord, TestRecord, TuneRecord};
+use wirespeed_tune::PutBack;
 
 use json_files::json_files;
 
@@ -158,6 +159,15 @@ pub(crate) fn a_tune_of_nothing() -> TuneRecord {
     record.outcome.kept.clear();
     record.outcome.confirm_within = None;
     record
+}
+
+/// What could not be put back of what an earlier tune had left.
+pub(crate) fn recovered() -> (String, PutBack) {
+    let put_back = serde_json::from_value(serde_json::json!({
+        "setting": {"knob": "link-mtu", "interface": "wg0"}, "before": 1420,
+        "result": {"result": "failed", "why": "the kernel said no"},
+    }));
+    ("here".to_owned(), put_back.expect("what was put back"))
 }
 
 /// A collapse above some rate, with its sweep.
