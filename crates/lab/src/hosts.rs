@@ -101,7 +101,7 @@ pub(crate) fn make(runner: &Runner, lab: &mut Lab) -> Result<(), LabError> {
 }
 
 /// Rules that no packet of the lab matches, for sources in a network that nobody may have (RFC 1112); errors that are kept
-/// back; and the usual look at the state of a connection.
+/// back; a limit on echo requests; and the usual look at the state of a connection.
 fn set_up_firewall(runner: &Runner, host: &str, spec: &HostSpec) -> Result<(), LabError> {
     let mut text = String::new();
     for hook in ["input", "forward", "output"] {
@@ -116,6 +116,12 @@ fn set_up_firewall(runner: &Runner, host: &str, spec: &HostSpec) -> Result<(), L
                 number >> 16,
                 number >> 8 & 255,
                 number & 255
+            );
+        }
+        if let ("input", Some(most)) = (hook, spec.echo_requests) {
+            let _ = writeln!(
+                text,
+                "icmp type echo-request limit rate over {most}/second counter drop"
             );
         }
         if hook == "output" && spec.icmp == Some(Fate::Drop) {

@@ -300,6 +300,7 @@ fn hosts_have_their_firewalls_windows_and_crowds() {
     let id = LabId::random();
     let _cleaner = Cleaner(id.clone());
     let text = "[hosts.client]\nconntrack = true\nconntrack_entries = 200\nfirewall_rules = 20\nicmp = \"drop\"\n\
+                echo_requests = 7\n\
                 [hosts.client.offloads]\nroad = { gro = true }\ntunnel = { gso = false }\n[fault]\naccept_queue = 1\n";
     let lab = up(&road(text), &options(&id)).unwrap();
     let [client, server] = lab.ends();
@@ -314,6 +315,7 @@ fn hosts_have_their_firewalls_windows_and_crowds() {
         rules.contains("icmp type") && rules.contains("ct state invalid"),
         "{rules}"
     );
+    assert_eq!(rules.matches("limit rate over 7/second").count(), 1);
     assert!(on(client, "ethtool -k road").contains("generic-receive-offload: on"));
     let tunnel = client.tunnel_interface.as_deref().unwrap();
     assert!(

@@ -51,6 +51,9 @@ pub struct HostSpec {
     /// What the host's firewall does with the ICMP errors that the host itself would send.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub icmp: Option<Fate>,
+    /// So many echo requests a second does the host's firewall let in, and a handful at once.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub echo_requests: Option<u16>,
     /// Rules that every packet passes, one by one, on its way in, out and through.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub firewall_rules: Option<u32>,
@@ -84,6 +87,7 @@ impl HostSpec {
             congestion_control,
             sysctls,
             icmp,
+            echo_requests,
             firewall_rules,
             conntrack,
             conntrack_entries,
@@ -92,6 +96,7 @@ impl HostSpec {
         self.congestion_control = congestion_control.or(self.congestion_control);
         self.sysctls.extend(sysctls);
         self.icmp = icmp.or(self.icmp);
+        self.echo_requests = echo_requests.or(self.echo_requests);
         self.firewall_rules = firewall_rules.or(self.firewall_rules);
         self.conntrack = conntrack.or(self.conntrack);
         self.conntrack_entries = conntrack_entries.or(self.conntrack_entries);
@@ -119,6 +124,9 @@ impl HostSpec {
                     "sysctl `{name}` does not start with `net.`, so it is not the namespace's own"
                 ));
             }
+        }
+        if self.echo_requests == Some(0) {
+            return Err("`echo_requests` must be at least 1 a second".to_owned());
         }
         if self.firewall_rules > Some(MOST_RULES) {
             return Err(format!("`firewall_rules` is more than {MOST_RULES}"));
