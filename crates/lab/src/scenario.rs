@@ -45,6 +45,9 @@ pub struct Scenario {
     /// Codes that it may find besides, with severity info.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub info: Vec<String>,
+    /// Codes that it may find as consequences of these, with severity warning or worse.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub consequences: Vec<String>,
     /// Is it among those that every change is tested with?
     #[serde(default)]
     pub ci: bool,
@@ -174,8 +177,10 @@ impl Scenario {
                 self.name
             ));
         }
-        if let Some(code) = self.info.iter().find(|code| !is_code(code)) {
-            return Err(format!("info: `{code}` is no code of a cause"));
+        for (key, codes) in [("info", &self.info), ("consequences", &self.consequences)] {
+            if let Some(code) = codes.iter().find(|code| !is_code(code)) {
+                return Err(format!("{key}: `{code}` is no code of a cause"));
+            }
         }
         self.check_road("road", &self.road)?;
         if let Some(second) = &self.second_road {
@@ -308,6 +313,7 @@ finding = "healthy"
         );
         assert!(said("[road.both]\nspeed = 3\n").contains("unknown field `speed`"));
         assert!(said("[road.both]\nqueue = \"20ms\"\n").contains("`queue` needs a `rate`"));
+        assert!(said("consequences = [\"A b\"]\n").contains("consequences: `A b` is no code"));
         assert!(said("[hosts.sink]\n").contains("there is no `sink` here"));
         assert!(said("[hosts.all.sysctls]\n\"kernel.panic\" = \"1\"\n").contains("net."));
         assert!(said("[tunnel]\nmtu = [1420, 1280, 3]\n").contains("line 7"));

@@ -5,19 +5,21 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-/// What a run of the doctor prints, and how long it took. Where it found nothing and says itself that the loads were too few or
-/// too unsteady to call the tunnel healthy, it is asked once more.
+/// What a run of the doctor on a tunnel without a fault prints, and how long it took. Where it found nothing and says itself that
+/// the loads were too few or too unsteady to call the tunnel healthy, it is asked once more.
 pub(crate) fn settled(case: &str, doctor: impl Fn() -> Output) -> (Output, Duration) {
-    let timed = || {
-        let begun = Instant::now();
-        (doctor(), begun.elapsed())
-    };
-    let first = timed();
+    let first = timed(&doctor);
     let Some(why) = unsettled(&first.0.stdout) else {
         return first;
     };
     eprintln!("{case}: {why}; asked once more");
-    timed()
+    timed(doctor)
+}
+
+/// What one run prints, and how long it took.
+pub(crate) fn timed(doctor: impl Fn() -> Output) -> (Output, Duration) {
+    let begun = Instant::now();
+    (doctor(), begun.elapsed())
 }
 
 fn unsettled(stdout: &[u8]) -> Option<String> {
