@@ -11,8 +11,10 @@ mod lab;
 
 use lab::{Lab, Turn, missing, skip};
 
-/// A watch of a second takes under two; twice that on a machine that does other things.
-const A_SECOND_TAKES: Duration = Duration::from_secs(4);
+/// What a watch of a second takes at most.
+const A_SECOND_TAKES: Duration = Duration::from_secs(2);
+/// Other work on the machine makes a watch longer, never shorter: the shortest of so many is its own time.
+const TRIES: usize = 3;
 
 #[test]
 fn a_watch_sends_nothing_and_sees_what_flows() {
@@ -23,16 +25,25 @@ fn a_watch_sends_nothing_and_sees_what_flows() {
     let _turn = Turn::take();
     let lab = Lab::up("healthy");
 
-    let begun = Instant::now();
-    let (output, quiet) = watch(&lab, "1s");
-    assert!(begun.elapsed() < A_SECOND_TAKES, "{:?}", begun.elapsed());
-    assert_eq!(output.status.code(), Some(0), "{quiet:#}");
-    assert_eq!(quiet["verdict"], "unmeasured");
-    assert_eq!(quiet["measurements"]["comparisons"], Value::Array(vec![]));
+    let quiet = || {
+        let begun = Instant::now();
+        let (output, quiet) = watch(&lab, "1s");
+        let took = begun.elapsed();
+        eprintln!("a watch of a second took {took:?}");
+        assert_eq!(output.status.code(), Some(0), "{quiet:#}");
+        assert_eq!(quiet["verdict"], "unmeasured");
+        assert_eq!(quiet["measurements"]["comparisons"], Value::Array(vec![]));
+        assert!(
+            bytes_out(&quiet, &lab) < 10_000.0,
+            "a watch made {} bytes of its own",
+            bytes_out(&quiet, &lab)
+        );
+        took
+    };
+    let mut tries = std::iter::repeat_with(quiet).take(TRIES);
     assert!(
-        bytes_out(&quiet, &lab) < 10_000.0,
-        "a watch made {} bytes of its own",
-        bytes_out(&quiet, &lab)
+        tries.any(|took| took < A_SECOND_TAKES),
+        "none of {TRIES} watches of a second took less than {A_SECOND_TAKES:?}"
     );
 
     let _transfer = Transfer::start(&lab);
