@@ -1,12 +1,13 @@
 //! Evidence to diagnosis: run every check, set consequences under their causes, order, and say it in one word.
 
 use wirespeed_measure::{Comparison, Direction, NotMeasured, Via};
-use wirespeed_words::{Language, say, within};
+use wirespeed_words::{Language, say, units, within};
 
 use crate::causes::{CHECKS, explains};
-use crate::finding::{Found, line, percent, rate, rates_line};
+use crate::finding::{Found, line, milliseconds, percent, rate, rates_line};
+use crate::slow_start;
 use crate::trust::without_unreliable;
-use crate::view::{DIRECTIONS, FEWEST_PAIRS, comparison_of, receiver, sender, way};
+use crate::view::{DIRECTIONS, FEWEST_PAIRS, comparison_of, median, receiver, sender, way};
 use crate::{Diagnosis, Evidence, Finding, Severity, Verdict};
 
 /// Code of the finding that says: slow, and none of the known causes shows.
@@ -17,6 +18,9 @@ const SLOW_FOR_SURE: f64 = 0.8;
 
 /// Several connections through the tunnel that carry this share of what one does outside keep up with it.
 const KEEPS_UP: f64 = 0.9;
+
+/// A load over fewer round trips than this is slow start and its overshoot for the most part, and each goes another way.
+const FEW_ROUND_TRIPS: f64 = 30.0;
 
 /// An interval of tunnel/bare wider than this leaves open what it is.
 pub(crate) const TOO_WIDE: f64 = 0.4;
@@ -256,7 +260,8 @@ fn unsteady(evidence: &Evidence, direction: Direction) -> Option<NotMeasured> {
     })
 }
 
-/// Where several connections carry as much as one does outside, one varies for its own reasons: say that much.
+/// Where several connections carry as much as one does outside, one varies for its own reasons: say that much. Where the road
+/// is long for loads as short as these, that is a reason, too.
 fn too_unsteady(evidence: &Evidence, comparison: &Comparison, (low, high): (f64, f64)) -> String {
     let direction = comparison.direction;
     let bare = comparison.bare.unwrap_or(f64::INFINITY);
@@ -271,13 +276,33 @@ fn too_unsteady(evidence: &Evidence, comparison: &Comparison, (low, high): (f64,
             together = rate(together.rate),
             bare = rate(bare)
         ),
-        None => say!(
-            "unexplained-unsteady",
-            direction = direction.word(),
-            low = percent(low),
-            high = percent(high)
-        ),
+        None => match short_for_the_road(evidence, comparison) {
+            Some((load, round_trip)) => say!(
+                "unexplained-unsteady-long",
+                direction = direction.word(),
+                low = percent(low),
+                high = percent(high),
+                load = units::fixed(load, 1, "s"),
+                trips = (load / round_trip).round() as u64,
+                rtt = milliseconds(round_trip)
+            ),
+            None => say!(
+                "unexplained-unsteady",
+                direction = direction.word(),
+                low = percent(low),
+                high = percent(high)
+            ),
+        },
     }
+}
+
+/// The length of the loads and of a round trip, seconds, where the first is few of the second.
+fn short_for_the_road(evidence: &Evidence, comparison: &Comparison) -> Option<(f64, f64)> {
+    let lengths = comparison.of(Via::Tunnel).map(|sample| &sample.load);
+    let load = median(lengths.map(|load| load.warm_up + load.seconds))?;
+    let round_trip = slow_start::round_trip(evidence);
+    let few = round_trip > 0.0 && load < FEW_ROUND_TRIPS * round_trip;
+    few.then_some((load, round_trip))
 }
 
 /// Was something found that explains a slow tunnel in this direction? What is for information only does not.

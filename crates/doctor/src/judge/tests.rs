@@ -6,8 +6,8 @@ use wirespeed_words::{Language, within};
 
 use super::{UNEXPLAINED, Weighed, judge, leaves_open, set_consequences, worst_first};
 use crate::testing::{
-    at, codes, each_sample, facts_of, healthy, nothing, only_finding, path_mtu, sample, set_ratio,
-    tunnel_of, watched,
+    at, codes, each_sample, facts_of, healthy, nothing, only_finding, path_mtu, rtt, sample,
+    set_ratio, tunnel_of, watched,
 };
 use crate::view::DIRECTIONS;
 use crate::{Asked, End, Evidence, Finding, IdleReturn, Severity, Verdict};
@@ -438,6 +438,21 @@ fn what_several_connections_carry_is_said_where_one_is_too_unsteady() {
         &evidence,
         "upload: the tunnel carries between 45 % and 97 %",
     );
+}
+
+#[test]
+fn a_long_road_is_named_where_its_loads_are_short() {
+    let mut evidence = healthy();
+    evidence.comparisons[1].ratio_low = Some(0.45);
+    each_sample(&mut evidence, Direction::Download, Via::Tunnel, |sample| {
+        (sample.load.warm_up, sample.load.seconds) = (0.8, 1.2);
+    });
+    let because = |evidence: &Evidence| judge(evidence).not_checked[0].because.clone();
+    evidence.idle_rtt_tunnel = Known::Value(rtt(0.08));
+    let said = "a load of 2.0 s is over after 25 round trips of this road (80 ms)";
+    assert!(because(&evidence).contains(said), "{}", because(&evidence));
+    evidence.idle_rtt_tunnel = Known::Value(rtt(0.06));
+    assert!(!because(&evidence).contains("round trips"));
 }
 
 #[test]
