@@ -50,7 +50,7 @@ Examples:
   wirespeed tune wg0 --far ssh://root@nas --plan  what would be done about it, as a shell script
   wirespeed tune wg0 --far ssh://root@nas         do it, one proved step at a time, with an undo
   wirespeed explain mtu-exceeds-path              what a finding means and how to mend it by hand
-  wirespeed lab up mtu-exceeds-path                a practice road to try all this on
+  wirespeed lab up mtu-exceeds-path               a practice road to try all this on
 
 Exit codes:
   0 healthy or done, 1 findings, 2 wrong usage, 3 could not measure, 4 change refused or undone,

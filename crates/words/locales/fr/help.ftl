@@ -77,7 +77,7 @@ help-after =
       wirespeed explain mtu-exceeds-path              ce que dit un constat, et quoi faire à la main
       wirespeed lab up mtu-exceeds-path               un chemin d’exercice pour essayer tout cela
 
-    Codes de retour :
+    Codes de sortie :
       0 sain ou fait, 1 constats, 2 mauvaise utilisation, 3 rien n’a pu être mesuré, 4 changement refusé
       ou annulé, 130 arrêté sur demande
 help-lang = Langue de ce que lisent les personnes. Sinon celle que demandent LANGUAGE, LC_ALL, LC_MESSAGES ou LANG ; avec --json, l’anglais
