@@ -75,35 +75,29 @@ fn our_tunnel<'a>(wanted: &Wanted<'a>) -> Result<&'a Tunnel, MeasureError> {
     let names = |tunnels: &mut dyn Iterator<Item = &Tunnel>| {
         tunnels.map(|tunnel| tunnel.name.clone()).collect()
     };
-    let known = || names(&mut tunnels.iter());
     let machine = wanted.here_name.to_owned();
-    let tunnel = match wanted.interface {
-        Some(name) => tunnels
+    let tunnel = if let Some(name) = wanted.interface {
+        tunnels
             .iter()
             .find(|tunnel| tunnel.name == name)
             .ok_or_else(|| MeasureError::NoSuchInterface {
                 machine,
                 interface: name.to_owned(),
-                known: known(),
-            })?,
-        None => {
-            let far = wanted.far.map(|(far, _)| far);
-            let joining = far.map_or_else(Vec::new, |far| joining(wanted.here, far));
-            match (tunnels.as_slice(), joining.as_slice()) {
-                ([only], _) => only,
-                (_, [only]) => *only,
-                (_, []) => {
-                    return Err(MeasureError::WhichInterface {
-                        machine,
-                        known: known(),
-                    });
-                }
-                (_, several) => {
-                    return Err(MeasureError::WhichInterface {
-                        machine,
-                        known: names(&mut several.iter().copied()),
-                    });
-                }
+                known: names(&mut tunnels.iter()),
+            })?
+    } else {
+        let far = wanted.far.map(|(far, _)| far);
+        let joining = far.map_or_else(Vec::new, |far| joining(wanted.here, far));
+        match (tunnels.as_slice(), joining.as_slice()) {
+            ([only], _) => only,
+            (_, [only]) => *only,
+            (all, several) => {
+                let known = if several.is_empty() {
+                    names(&mut all.iter())
+                } else {
+                    names(&mut several.iter().copied())
+                };
+                return Err(MeasureError::WhichInterface { machine, known });
             }
         }
     };
