@@ -167,7 +167,7 @@ fn more_room(evidence: &Evidence, end: End, room: u64) -> Option<Remedy> {
     let longer = buckets.filter(|buckets| buckets.saturating_mul(4) < wanted);
     let limit = sysctl("net.netfilter.nf_conntrack_max", wanted)?;
     let buckets = longer.and_then(|_| sysctl("net.netfilter.nf_conntrack_buckets", wanted / 4));
-    let changes = iter::once(limit).chain(buckets).collect();
+    let changes: Vec<_> = iter::once(limit).chain(buckets).collect();
     let title = say!("conntrack-full-remedy-room", room = wanted);
     let risk = say!(
         "conntrack-full-risk-room",
@@ -175,7 +175,7 @@ fn more_room(evidence: &Evidence, end: End, room: u64) -> Option<Remedy> {
     );
     (wanted > room).then(|| {
         if in_a_namespace(evidence, end) {
-            on_the_host(evidence, title, changes, risk)
+            on_the_host(evidence, title, &changes, risk)
         } else {
             remedy_of(evidence, title, changes, Goal::Goodput, risk)
         }
@@ -195,7 +195,7 @@ fn in_a_namespace(evidence: &Evidence, end: End) -> bool {
 fn on_the_host(
     evidence: &Evidence,
     title: String,
-    changes: Vec<(Change, Value)>,
+    changes: &[(Change, Value)],
     risk: String,
 ) -> Remedy {
     let shell = |change: &Change, value: &Value| -> Vec<String> {
