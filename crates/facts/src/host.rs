@@ -24,7 +24,7 @@ pub(crate) fn host() -> Host {
     };
     Host {
         name: text(|uname| uname.nodename()),
-        boot_id: files::line("/proc/sys/kernel/random/boot_id").into(),
+        boot_id: boot_id(),
         netns: processes::own_namespace()
             .map_err(|error| format!("could not look at /proc/thread-self/ns/net: {error}"))
             .into(),
@@ -35,6 +35,11 @@ pub(crate) fn host() -> Host {
         system: system(),
         privileged: privileged(),
     }
+}
+
+/// The kernel's name for the time since it started: `/proc/sys/kernel/random/boot_id`.
+pub fn boot_id() -> Known<String> {
+    files::line("/proc/sys/kernel/random/boot_id").into()
 }
 
 /// The processor; `online` is the number of cores the kernel gives time to.

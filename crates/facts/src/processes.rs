@@ -64,7 +64,10 @@ pub(crate) fn cpus_allowed(pid: u32) -> Option<String> {
 }
 
 /// Inode of the network namespace the calling thread is in.
-pub(crate) fn own_namespace() -> std::io::Result<u64> {
+///
+/// # Errors
+/// When `/proc/thread-self/ns/net` can't be looked at.
+pub fn own_namespace() -> std::io::Result<u64> {
     fs::metadata("/proc/thread-self/ns/net").map(|namespace| namespace.ino())
 }
 

@@ -137,7 +137,7 @@ impl Journal {
         Self {
             version: VERSION,
             boot_id: crate::state::boot_id(),
-            netns: crate::state::netns().unwrap_or_default(),
+            netns: wirespeed_facts::own_namespace().unwrap_or_default(),
             interface: interface.to_owned(),
             begun_at: unix_time(),
             owner: std::process::id(),

@@ -15,6 +15,7 @@ use std::time::{Duration, Instant};
 
 use rustix::fs::{FlockOperation, flock};
 use rustix::time::{ClockId, clock_gettime};
+use wirespeed_facts::{Known, own_namespace};
 
 use crate::TuneError;
 
@@ -59,7 +60,7 @@ impl Place {
             let why = "it belongs to another user, or others may write there";
             return Err(failed("using")(io::Error::other(why)));
         }
-        let namespace = netns().map_err(|source| TuneError::State {
+        let namespace = own_namespace().map_err(|source| TuneError::State {
             doing: "reading",
             path: "/proc/thread-self/ns/net".into(),
             source,
@@ -259,15 +260,12 @@ pub(crate) struct Turn {
     _file: File,
 }
 
-/// Inode of the caller's network namespace.
-pub(crate) fn netns() -> io::Result<u64> {
-    Ok(fs::metadata("/proc/thread-self/ns/net")?.ino())
-}
-
-/// `/proc/sys/kernel/random/boot_id`.
+/// The kernel's name for the time since it started; `unknown` where it can't be read.
 pub(crate) fn boot_id() -> String {
-    fs::read_to_string("/proc/sys/kernel/random/boot_id")
-        .map_or_else(|_| "unknown".to_owned(), |id| id.trim().to_owned())
+    match wirespeed_facts::boot_id() {
+        Known::Value(id) => id,
+        Known::Unknown(_) => "unknown".to_owned(),
+    }
 }
 
 /// Seconds since boot, suspended time included: no one can set this clock.
