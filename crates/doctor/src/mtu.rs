@@ -170,7 +170,7 @@ impl Excess<'_> {
     /// left.
     pub(crate) fn confirmed(&self, evidence: &Evidence) -> bool {
         evidence.stalled(self.direction)
-            || !fragments(evidence, self.direction).is_empty()
+            || in_pieces(evidence, self.direction)
             || self.lost_inside() && (self.heard || self.agrees(evidence))
     }
 
@@ -178,7 +178,7 @@ impl Excess<'_> {
     fn disproved(&self, evidence: &Evidence) -> bool {
         !self.heard
             && self.outgrown(evidence)
-            && fragments(evidence, self.direction).is_empty()
+            && !in_pieces(evidence, self.direction)
             // In how many pieces they came is of no matter where they are said not to come out of the tunnel at all.
             && (self.path_mtu.is_none() || loads::pieces_would_show(evidence, self.direction))
     }
@@ -186,7 +186,7 @@ impl Excess<'_> {
     fn is_doubtful(&self, evidence: &Evidence) -> bool {
         let hurts = evidence.stalled(self.direction)
             || evidence.below(self.direction, FULL_SPEED) == Some(true)
-            || !fragments(evidence, self.direction).is_empty();
+            || in_pieces(evidence, self.direction);
         !(self.heard || hurts) && (!self.agrees(evidence) || self.outgrown(evidence))
     }
 
@@ -284,8 +284,42 @@ impl Excess<'_> {
     }
 }
 
+/// Were the packets of the loads cut in pieces? Other traffic of the machines leaves a few, but a tunnel that is too large
+/// has two for each full packet.
+fn in_pieces(evidence: &Evidence, direction: Direction) -> bool {
+    let full = evidence
+        .tunnel(sender(direction))
+        .map_or(IPV6_MINIMUM, |tunnel| tunnel.mtu.max(1));
+    let packets = loads::bytes(evidence, direction) / u64::from(full);
+    let most = pieces(evidence, direction).map(|(.., count)| count).max();
+    most.is_some_and(|most| most > 0 && most >= packets / 2)
+}
+
 /// Fragmentation counters that moved while the tunnel was loaded.
 fn fragments(evidence: &Evidence, direction: Direction) -> Vec<EvidenceLine> {
+    pieces(evidence, direction)
+        .filter(|(.., count)| *count > 0)
+        .map(|(end, counter, count)| {
+            line(
+                say!(
+                    "doctor-line-counter",
+                    counter = counter.replace('.', " "),
+                    direction = direction.word()
+                ),
+                evidence.name(end),
+                0,
+                count,
+                "packets",
+            )
+        })
+        .collect()
+}
+
+/// What each fragmentation counter of each end moved while the tunnel was loaded.
+fn pieces(
+    evidence: &Evidence,
+    direction: Direction,
+) -> impl Iterator<Item = (End, &'static str, u64)> {
     let sending = [
         "Ip.FragCreates",
         "Ip.FragFails",
@@ -303,23 +337,7 @@ fn fragments(evidence: &Evidence, direction: Direction) -> Vec<EvidenceLine> {
     sending
         .into_iter()
         .chain(receiving)
-        .filter_map(|(end, counter)| {
-            let count = evidence.counted(direction, end, counter);
-            (count > 0).then(|| {
-                line(
-                    say!(
-                        "doctor-line-counter",
-                        counter = counter.replace('.', " "),
-                        direction = direction.word()
-                    ),
-                    evidence.name(end),
-                    0,
-                    count,
-                    "packets",
-                )
-            })
-        })
-        .collect()
+        .map(move |(end, counter)| (end, counter, evidence.counted(direction, end, counter)))
 }
 
 /// The MTU both directions carry, as far as they are known, or with what is only suspected of them.

@@ -173,7 +173,19 @@ mod tests {
         // Slow for another reason: that is what has to be found.
         let mut slow = both.clone();
         set_ratio(&mut slow, Direction::Upload, 0.3);
-        for (limited, unknown) in [(&outside, true), (&both, true), (&inside, false)] {
+        // Pieces of what else the machines do.
+        let mut busy = both.clone();
+        each_sample(&mut busy, Direction::Upload, Via::Tunnel, |sample| {
+            let counters = &mut at(sample, End::Far).protocols;
+            counters.insert("Ip.ReasmReqds".to_owned(), 40);
+        });
+        let cases = [
+            (&outside, true),
+            (&both, true),
+            (&busy, true),
+            (&inside, false),
+        ];
+        for (limited, unknown) in cases {
             nothing(limited);
             // A size that passed outside leaves nothing open.
             assert_eq!(not_checked(limited, CODE), unknown);

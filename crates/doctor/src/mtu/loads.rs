@@ -38,6 +38,12 @@ pub(super) fn arrived(evidence: &Evidence, direction: Direction) -> Option<u32> 
     sizes.into_iter().min().map(|size| size.min(mtu))
 }
 
+/// Payload that all loads of this direction carried through the tunnel, bytes.
+pub(super) fn bytes(evidence: &Evidence, direction: Direction) -> u64 {
+    let samples = evidence.samples(direction, Via::Tunnel).into_iter();
+    samples.fold(0, |sum, sample| sum.saturating_add(sample.bytes))
+}
+
 fn has_timestamps(evidence: &Evidence, end: End) -> bool {
     let sysctls = evidence.facts(end).map(|facts| &facts.sysctls);
     let set = sysctls.and_then(|sysctls| sysctls.get("net.ipv4.tcp_timestamps")?.value());
