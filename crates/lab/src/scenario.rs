@@ -320,6 +320,7 @@ finding = "healthy"
         assert!(said("[second_road]\n").contains("only the topology `hub`"));
         assert!(said("[road.both]\nreorder_by = \"2ms\"\n").contains("needs a share"));
         assert!(said("[hosts.client]\nconntrack_entries = 9\n").contains("conntrack = true"));
+        assert!(said("[hosts.client]\necho_requests = 0\n").contains("at least 1"));
         assert!(
             said("[hosts.client.offloads]\nroad = { \"--x\" = true }\n").contains("no feature")
         );
