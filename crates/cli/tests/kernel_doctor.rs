@@ -1,5 +1,5 @@
 //! What the doctor says of the kernel's own tunnels, and of roads that only a full kernel can make: netem's loss and
-//! reordering, cake and `fq_codel`, NUMA nodes.
+//! reordering, fq, cake and `fq_codel`, NUMA nodes.
 //!
 //! Each case builds its trouble for real in an emulated Debian kernel (`make test-kernel`; `tests/kernel/doctor.sh` and
 //! `numa.sh` run these). That machine is some fifty times slower than the one that emulates it, so nothing here is about
@@ -40,9 +40,12 @@ fn healthy() {
     }
     let _turn = turn();
     let report = Lab::up("kok", &road(20)).doctor();
-    report.finds("a good road", &[]);
+    report.finds_nothing(
+        "a good road",
+        &["bufferbloat", "congestion-control", "cpu-saturated"],
+    );
     let tunnel = &report.facts()["tunnels"][0];
-    assert_eq!(tunnel["implementation"], "kernel", "{tunnel:#}");
+    assert_eq!(tunnel["implementation"]["kind"], "kernel", "{tunnel:#}");
 }
 
 /// The machine, not its tunnel, is the limit where the road is faster than it: true, and to be said.
@@ -77,7 +80,7 @@ fn socket_buffers_are_silent() {
         }
     }
     let report = lab.doctor();
-    report.finds("socket buffers of 4,608 bytes", &[]);
+    report.finds_nothing("socket buffers of 4,608 bytes", &["socket-overflow"]);
     let refused = report.refused();
     assert!(
         refused.contains("net.core.rmem_max") && refused.contains("encap handler"),
@@ -104,7 +107,11 @@ fn no_bufferbloat_behind_cake() {
     let _turn = turn();
     let lab = Lab::up("kcake", &road(20));
     lab.bottleneck("cake bandwidth 10mbit");
-    lab.doctor().finds("cake on the road", &[]);
+    lab.doctor()
+        .finds_nothing("cake on the road", &["bufferbloat"]);
+    for cable in ["client", "server"] {
+        lab.carried("road", cable, "cake");
+    }
 }
 
 #[test]
@@ -121,7 +128,31 @@ fn no_bufferbloat_behind_fq_codel() {
             &format!("qdisc add dev {cable} parent 7:1 fq_codel"),
         );
     }
-    lab.doctor().finds("fq_codel on the road", &[]);
+    lab.doctor()
+        .finds_nothing("fq_codel on the road", &["bufferbloat"]);
+    for cable in ["client", "server"] {
+        lab.carried("road", cable, "fq_codel");
+    }
+}
+
+/// What paces a host's own connections is no matter for the datagrams that they are wrapped in.
+#[test]
+fn fq_on_the_card_is_silent() {
+    if skipped("fq on the card") {
+        return;
+    }
+    let _turn = turn();
+    let lab = Lab::up("kpace", &road(20));
+    for host in ["client", "server"] {
+        tc(&lab.namespace(host), "qdisc replace dev road root fq");
+    }
+    lab.doctor().finds_nothing(
+        "fq on the card",
+        &["bufferbloat", "congestion-control", "path-reorder"],
+    );
+    for host in ["client", "server"] {
+        lab.carried(host, "road", "fq");
+    }
 }
 
 /// Where the kernel has cake, the shaper is cake; kept because it helps, and gone after undo.
@@ -212,6 +243,7 @@ fn numa() {
         assert_eq!(card["numa_node"]["value"], 1, "{card:#}");
         let case = format!("a card on node 1, its interrupts on core {core}");
         report.finds_among(&case, expected, &true_too);
+        report.could_find(&case, &["numa-remote"]);
     }
 }
 
@@ -231,7 +263,7 @@ fn numa_and_irqbalance() {
     let _runs = Beside::start(Command::new("irqbalance").arg("--foreground"));
     let report = Lab::up("kirq", &road(20)).doctor();
     assert_eq!(report.facts()["hardware"]["irqbalance"]["value"], true);
-    report.finds(case, &[]);
+    report.finds_nothing(case, &["numa-remote", "irq-placement"]);
 }
 
 /// All interrupts of the cards go to one core.

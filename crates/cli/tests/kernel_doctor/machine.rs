@@ -18,6 +18,13 @@ const EMULATED: &str = "WIRESPEED_EMULATED";
 /// The longest anything may take in there.
 const PATIENCE: Duration = Duration::from_secs(15 * 60);
 
+/// Bytes that any comparison moves each way, and a qdisc that no load went through does not.
+const A_LOAD: u64 = 1_000_000;
+/// Loads through the tunnel that a check needs before it judges a direction, and …
+const FEWEST_LOADS: usize = 3;
+/// … replies that the round trip of a load needs.
+const FEWEST_REPLIES: u64 = 3;
+
 /// Why nothing can be tried here, said for each case.
 pub(crate) fn skipped(case: &str) -> bool {
     if std::env::var_os(EMULATED).is_some() {
@@ -87,6 +94,22 @@ impl Lab {
         }
     }
 
+    /// Demands that this qdisc of a device is there and had the loads in it.
+    pub(crate) fn carried(&self, host: &str, device: &str, qdisc: &str) {
+        let shown = tc(
+            &self.namespace(host),
+            &format!("-s -j qdisc show dev {device}"),
+        );
+        let shown: Value = serde_json::from_str(&shown).expect("tc prints JSON");
+        let bytes = shown
+            .as_array()
+            .into_iter()
+            .flatten()
+            .find(|one| one["kind"] == qdisc)
+            .and_then(|one| one["bytes"].as_u64());
+        assert!(bytes >= Some(A_LOAD), "{qdisc} of {device}: {shown:#}");
+    }
+
     pub(crate) fn doctor(&self) -> Report {
         self.doctor_with(&["--quick"])
     }
@@ -148,16 +171,7 @@ impl Report {
 
     /// The same where other causes may be true too.
     pub(crate) fn finds_among(&self, case: &str, expected: &[&str], others: &[&str]) {
-        let found = self.codes();
-        eprintln!(
-            "    {case}: {}; {:.0} s",
-            if found.is_empty() {
-                format!("nothing found ({})", self.json["verdict"])
-            } else {
-                found.iter().cloned().collect::<Vec<_>>().join(", ")
-            },
-            self.took.as_secs_f64()
-        );
+        let found = self.tell(case);
         for code in expected {
             assert!(found.contains(*code), "{case}: {}", self.details());
         }
@@ -178,6 +192,70 @@ impl Report {
             "{case}: {verdict}: {}",
             self.details()
         );
+    }
+
+    /// Demands that nothing was found although it was looked for: loads went through the tunnel both ways, their round
+    /// trips were measured, and these causes could be judged.
+    pub(crate) fn finds_nothing(&self, case: &str, judged: &[&str]) {
+        self.finds(case, &[]);
+        self.could_find(case, judged);
+    }
+
+    /// Demands what any finding would have rested on, and that these causes could be judged.
+    pub(crate) fn could_find(&self, case: &str, judged: &[&str]) {
+        for direction in ["upload", "download"] {
+            let telling = self
+                .loads(direction)
+                .filter(|load| {
+                    load["stalled"] == false
+                        && load["loaded_rtt"]["median"].is_number()
+                        && load["loaded_rtt"]["received"].as_u64() >= Some(FEWEST_REPLIES)
+                })
+                .count();
+            assert!(
+                telling >= FEWEST_LOADS,
+                "{case}: {telling} loads with round trips, {direction}: {}",
+                self.details()
+            );
+        }
+        let unjudged: Vec<&Value> = self.json["not_checked"]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .filter(|one| judged.iter().any(|code| one["what"] == *code))
+            .collect();
+        assert!(
+            unjudged.is_empty(),
+            "{case}: {unjudged:?}: {}",
+            self.details()
+        );
+    }
+
+    /// The comparison's loads through the tunnel, one way.
+    pub(crate) fn loads(&self, direction: &str) -> impl Iterator<Item = &Value> {
+        self.json["measurements"]["comparisons"]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .filter(move |comparison| comparison["direction"] == direction)
+            .filter_map(|comparison| comparison["samples"].as_array())
+            .flatten()
+            .filter(|sample| sample["load"]["via"] == "tunnel")
+    }
+
+    /// Prints the codes of the findings that stand for themselves, and how long it took.
+    fn tell(&self, case: &str) -> BTreeSet<String> {
+        let found = self.codes();
+        eprintln!(
+            "    {case}: {}; {:.0} s",
+            if found.is_empty() {
+                format!("nothing found ({})", self.json["verdict"])
+            } else {
+                found.iter().cloned().collect::<Vec<_>>().join(", ")
+            },
+            self.took.as_secs_f64()
+        );
+        found
     }
 
     /// Codes of the findings that stand for themselves.
@@ -216,7 +294,7 @@ impl Report {
             .map_or(&Value::Null, |link| &link["detail"]["value"])
     }
 
-    pub(crate) fn details(&self) -> String {
+    fn details(&self) -> String {
         let parts = ["findings", "refused", "not_checked"].map(|part| &self.json[part]);
         serde_json::to_string_pretty(&parts).unwrap_or_default()
     }
