@@ -2,4 +2,4 @@
 # executables: wirespeed-cli/kernel_doctor
 # options: --seconds 1800 --memory 3072
 export WIRESPEED=/vm/bin/wirespeed
-kernel_doctor --test-threads 1 --nocapture --skip numa
+kernel_doctor --test-threads 1 --nocapture --skip numa --skip hub

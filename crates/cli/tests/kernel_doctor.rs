@@ -1,8 +1,8 @@
 //! What the doctor says of the kernel's own tunnels, and of roads that only a full kernel can make: netem's loss and
-//! reordering, fq, cake and `fq_codel`, NUMA nodes.
+//! reordering, fq, cake and `fq_codel`, several peers of one hub, NUMA nodes.
 //!
-//! Each case builds its trouble for real in an emulated Debian kernel (`make test-kernel`; `tests/kernel/doctor.sh` and
-//! `numa.sh` run these). That machine is some fifty times slower than the one that emulates it, so nothing here is about
+//! Each case builds its trouble for real in an emulated Debian kernel (`make test-kernel`; `tests/kernel/doctor.sh`,
+//! `hub.sh` and `numa.sh` run these). That machine is some fifty times slower than the one that emulates it, so nothing here is about
 //! speed; what is true of a slow machine – it runs out of processor on a road that is faster – is expected where it is.
 
 use std::fs;
@@ -11,6 +11,8 @@ use std::process::Command;
 use machine::{Beside, Lab, Sysctl, doctor, ip, is_there, skip, skipped, tc, turn};
 use star::{HUB, Star, peer};
 
+#[path = "kernel_doctor/hub.rs"]
+mod hub;
 #[path = "kernel_doctor/machine.rs"]
 mod machine;
 #[path = "kernel_doctor/star.rs"]

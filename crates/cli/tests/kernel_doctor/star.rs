@@ -1,9 +1,9 @@
-//! A hub and its peers, made by hand over cards of the machine in place of the lab's cables.
+//! A hub and its peers, made by hand: several peers of one interface, or cards of the machine in place of cables.
 //!
 //! ```text
 //!  namespace hub                                     namespace peer1, peer2 …
 //!  wghub   10.40.0.254/24                            wgpeer1 10.40.0.1/24
-//!  road1   10.41.1.254/24   ── two cards, joined ── road    10.41.1.1/24
+//!  road1   10.41.1.254/24   ── veth, or two cards ── road    10.41.1.1/24
 //! ```
 
 use std::fmt::Write as _;
@@ -26,6 +26,17 @@ pub(crate) fn peer(number: usize) -> String {
 }
 
 impl Star {
+    /// With so many peers, each over a cable of its own.
+    pub(crate) fn of_cables(peers: usize) -> Self {
+        Self::up(peers, |number| {
+            let there = peer(number);
+            ip(
+                HUB.0,
+                &format!("link add road{number} type veth peer name road netns {there}"),
+            );
+        })
+    }
+
     /// With one peer over two cards of this machine that are joined; the hub's keeps its name.
     pub(crate) fn of_cards(hub: &str, far: &str) -> Self {
         Self::up(1, |number| {
@@ -82,6 +93,11 @@ impl Star {
             run(within(HUB.0, "ping").args(["-c", "1", "-W", "20", &target]));
         }
         star
+    }
+
+    /// The public key of a peer, the first being 1.
+    pub(crate) fn key(&self, number: usize) -> String {
+        key("pubkey", &self.keys[number - 1])
     }
 
     fn namespaces(&self) -> Vec<String> {
