@@ -215,7 +215,7 @@ fn machine_words(machine: &str) -> String {
 
 pub(crate) fn put_back_words(put_back: &PutBack) -> String {
     let setting = setting_words(&put_back.setting);
-    let before = in_words(&put_back.before, unit_of(&put_back.setting));
+    let before = setting_value(&put_back.setting, &put_back.before);
     match &put_back.result {
         PutBackResult::PutBack => say!("report-put-back", setting = setting, before = before),
         PutBackResult::ChangedByOthers { now } => say!(
@@ -256,19 +256,18 @@ pub fn tune_status(machines: &[(String, Status)], look: &Look) -> String {
             &text,
         ));
         for change in &status.changes {
-            let unit = unit_of(&change.setting);
             let mut text = told(
                 &setting_words(&change.setting),
                 &format!(
                     "{} → {}",
-                    in_words(&change.before, unit),
-                    in_words(&change.tuned, unit)
+                    setting_value(&change.setting, &change.before),
+                    setting_value(&change.setting, &change.tuned)
                 ),
             );
             match &change.now {
                 Some(now) if *now == change.tuned => {}
                 Some(now) => {
-                    let now = in_words(now, unit);
+                    let now = setting_value(&change.setting, now);
                     text = say!("report-change-now", change = text, now = now);
                 }
                 None => text = say!("report-change-now-unknown", change = text),
@@ -380,13 +379,12 @@ fn one(experiment: &Experiment, look: &Look) -> String {
                 End::Here => say!("report-here"),
                 End::Far => say!("report-far-end"),
             };
-            let unit = unit_of(&made.setting);
             let text = told(
                 &format!("{} ({end})", made.host),
                 &format!(
                     "{} → {}",
-                    in_words(&made.before, unit),
-                    in_words(&made.after, unit)
+                    setting_value(&made.setting, &made.before),
+                    setting_value(&made.setting, &made.after)
                 ),
             );
             out.push_str(&look.labelled(&say!("report-label-on"), LABELS, &text));
@@ -395,17 +393,18 @@ fn one(experiment: &Experiment, look: &Look) -> String {
     out
 }
 
-fn value(experiment: &Experiment, value: &Value) -> String {
-    in_words(
-        value,
-        experiment
-            .changes
-            .first()
-            .map_or("", |made| unit_of(&made.setting)),
-    )
+/// A value that an experiment tried, as people read it.
+pub(crate) fn value(experiment: &Experiment, value: &Value) -> String {
+    let setting = experiment.changes.first().map(|made| &made.setting);
+    in_words(value, setting.map_or("", unit_of))
 }
 
-/// A setting's value as people read it; `null` is the kernel's default.
+/// A setting's value as people read it.
+pub(crate) fn setting_value(setting: &Setting, value: &Value) -> String {
+    in_words(value, unit_of(setting))
+}
+
+/// `null` is the kernel's default.
 fn in_words(value: &Value, unit: &str) -> String {
     units::value(value, unit).unwrap_or_else(|| say!("report-not-set"))
 }

@@ -14,7 +14,7 @@ mod records;
 use pages::PAGES;
 use wirespeed_doctor::Verdict;
 use wirespeed_facts::Known;
-use wirespeed_report::{DoctorRecord, TestRecord, html};
+use wirespeed_report::{DoctorRecord, TestRecord, TuneRecord, html};
 use wirespeed_words::{Language, within};
 
 /// Its policy lets nothing in, and nothing in it asks for anything.
@@ -190,6 +190,17 @@ fn a_tune_says_when_it_was_and_what_an_earlier_one_had_left() {
     assert!(page.contains("the kernel said no"));
     let french = within(Language::French, || html::tune(&record, ""));
     assert!(french.contains("cette machine\u{202f}: laissé par"));
+}
+
+#[test]
+fn what_a_tune_kept_is_told_with_its_unit_and_with_where_to_write_it_down() {
+    let mut record: TuneRecord = records::recorded("tune-black-hole");
+    let page = html::tune(&record, "");
+    assert!(page.contains(": 1420 bytes → 1340 bytes"), "{page}");
+    let line = "`MTU = 1340` under [Interface] in /etc/wireguard/";
+    assert_eq!(page.matches(line).count(), record.outcome.kept.len());
+    record.outcome.kept.clear();
+    assert!(!html::tune(&record, "").contains(line));
 }
 
 #[test]

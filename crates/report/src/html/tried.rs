@@ -9,8 +9,9 @@ use wirespeed_words::say;
 use super::finding::title_of;
 use super::table::{Cell, table};
 use super::timeline::Loads;
+use super::verdict::sentence;
 use crate::look::clean;
-use crate::units;
+use crate::{tune_text, units};
 
 /// One remedy after the other.
 pub(super) fn experiments(all: &[Experiment]) -> Markup {
@@ -18,7 +19,6 @@ pub(super) fn experiments(all: &[Experiment]) -> Markup {
 }
 
 fn card(one: &Experiment) -> Markup {
-    let value = |value| units::value(value, "").unwrap_or_else(|| say!("html-not-set"));
     let heads = [
         say!("html-guard"),
         say!("html-without"),
@@ -52,12 +52,12 @@ fn card(one: &Experiment) -> Markup {
                 (say!(
                     "html-change",
                     what = clean(&one.setting),
-                    before = clean(&value(&one.before)),
-                    after = clean(&value(&one.after))
+                    before = clean(&tune_text::value(one, &one.before)),
+                    after = clean(&tune_text::value(one, &one.after))
                 ))
             }
             p { (clean(&measured(one))) " " b { (clean(&gain(one))) } }
-            p.note { (clean(&one.why)) }
+            p.note { (clean(&sentence(&one.why))) }
             @if !rows.is_empty() {
                 h4 { (say!("html-guards")) }
                 (table(&heads, &rows))
@@ -72,8 +72,8 @@ fn card(one: &Experiment) -> Markup {
                                     "html-change-on",
                                     host = clean(&made.host),
                                     what = clean(&made.setting.describe()),
-                                    before = clean(&value(&made.before)),
-                                    after = clean(&value(&made.after))
+                                    before = clean(&tune_text::setting_value(&made.setting, &made.before)),
+                                    after = clean(&tune_text::setting_value(&made.setting, &made.after))
                                 ))
                             }
                         }

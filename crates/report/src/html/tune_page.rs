@@ -2,7 +2,7 @@
 
 use maud::{Markup, html};
 use wirespeed_doctor::{Diagnosis, End, Verdict};
-use wirespeed_tune::Outcome;
+use wirespeed_tune::{ChangeMade, Outcome};
 use wirespeed_words::say;
 
 use super::finding::{self, Commands};
@@ -126,8 +126,24 @@ fn go_on(record: &TuneRecord, far_options: &str) -> Markup {
                     }
                     _ => p { (say!("html-confirmed")) },
                 }
+                (over_restarts(&record.outcome.kept))
                 p { (say!("html-how-to-undo")) }
                 pre { "wirespeed tune undo" (far) }
+            }
+        }
+    }
+}
+
+/// Where each change is written down to stay.
+fn over_restarts(kept: &[ChangeMade]) -> Markup {
+    html! {
+        details {
+            summary { (say!("html-keep")) }
+            dl {
+                @for made in kept {
+                    dt { (clean(&say!("doctor-on", what = made.setting.describe(), host = places::told(&made.host)))) }
+                    dd { (clean(&made.setting.persistence(&made.after))) }
+                }
             }
         }
     }

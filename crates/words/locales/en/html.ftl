@@ -272,7 +272,6 @@ html-changes = { $count ->
     [one] { $count } change
    *[other] The { $count } changes
 }
-html-not-set = not set
 html-measured-goodput = Goodput { $before } without it, { $after } with it.
 html-measured-rtt = Round trip under load { $before } without it, { $after } with it.
 html-measured-gain = Gain { $gain }, with 95 % confidence between { $low } and { $high }.

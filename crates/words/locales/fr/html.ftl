@@ -272,7 +272,6 @@ html-changes = { $count ->
     [one] { $count } changement
    *[other] Les { $count } changements
 }
-html-not-set = non défini
 html-measured-goodput = Débit utile { $before } sans, { $after } avec.
 html-measured-rtt = Aller-retour en charge { $before } sans, { $after } avec.
 html-measured-gain = Gain { $gain }, avec une confiance de 95 % entre { $low } et { $high }.
@@ -284,7 +283,7 @@ html-guard-no = pire
 html-guard-not-comparable = non comparable : une autre charge avant
 html-guard-loaded-rtt = Aller-retour en charge
 html-guard-goodput = Débit utile
-html-guard-drops = Pertes locales
+html-guard-drops = Rejets
 html-guard-cpu-per-byte = Temps de processeur par octet
 html-confirm = Tout est remis en place { $time } après le réglage, sauf confirmation :
 html-confirmed = Les changements sont confirmés. Ils tiennent jusqu’au prochain redémarrage.
