@@ -71,6 +71,8 @@ pub fn in_unit(number: f64, unit: &str) -> String {
         "s" => time(number),
         "bytes" => bytes(number),
         "share" | "ratio" => percent(number),
+        // A byte takes a processor nanoseconds.
+        "s/byte" => with(&digits(number * 1e9), &unit_name("ns/byte")),
         "" => count(number),
         other => with(&count(number), &unit_name(other)),
     }
@@ -231,6 +233,9 @@ mod tests {
             ("+52.0 Mbit/s", "+52,0_Mbit/s", || signed(52e6, "bit/s")),
             ("−3.00 ms", "−3,00_ms", || signed(-0.003, "s")),
             ("7 packets", "7_paquets", || in_unit(7.0, "packets")),
+            ("21.5 ns/byte", "21,5_ns/octet", || {
+                in_unit(2.15e-8, "s/byte")
+            }),
             ("12.0 %", "12,0_%", || fixed(12.0, 1, "%")),
         ] {
             assert_eq!(say(), english);

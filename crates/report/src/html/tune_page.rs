@@ -48,7 +48,9 @@ pub fn tune(record: &TuneRecord, far_options: &str) -> String {
         word,
         sentences,
     };
+    // What they came to comes first: each of them has figures of its own, and they may be many.
     let mut figures = forest::gains(experiments);
+    figures.push(round_trips::of_stages(&outcome.stages));
     let mut all_loads: Vec<Vec<Loads<'_>>> = experiments.iter().map(tried::loads).collect();
     if all_loads.iter().all(Vec::is_empty) {
         all_loads.push(vec![Loads::none()]);
@@ -56,11 +58,10 @@ pub fn tune(record: &TuneRecord, far_options: &str) -> String {
     for loads in &all_loads {
         figures.extend(loads.iter().map(timeline::throughput));
         figures.extend(loads.iter().map(timeline::window));
-        // Where no load ran, the stages below have what is known of round trips.
+        // Where no load ran, the stages above have what is known of round trips.
         let ran = loads.iter().filter(|one| !one.taken.is_empty());
         figures.extend(ran.map(round_trips::loaded_sides));
     }
-    figures.push(round_trips::of_stages(&outcome.stages));
     figures.extend(tune_machines(record));
     let mut sections = vec![section(
         "verdict",

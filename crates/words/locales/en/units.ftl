@@ -10,3 +10,4 @@ unit-interrupts = interrupts
 unit-connections = connections
 unit-times = times
 unit-segments-s = segments/s
+unit-ns-byte = ns/byte

@@ -147,13 +147,13 @@ html-heat-words-watched = { $cores ->
 }
 html-heat-words-group = { $name } : le cœur le plus occupé, { $busy } en moyenne.
 html-heat-absent = wirespeed n’y était pas, ou aucune charge n’a été envoyée : les temps des cœurs ne sont pas dans l’enregistrement.
-html-drops-title = Pertes locales pendant que le tunnel était en charge
+html-drops-title = Rejets pendant que le tunnel était en charge
 html-drops-caption = Paquets d’après les compteurs du noyau, toutes les charges par le tunnel ensemble.
-html-drops-title-watched = Pertes locales pendant l’observation
+html-drops-title-watched = Rejets pendant l’observation
 html-drops-caption-watched = Paquets d’après les compteurs du noyau, sur toute l’observation.
 html-drops-sockets = sockets UDP
 html-drops-name = { $place } sur { $host }
-html-drops-none = Aucun compteur de pertes n’a bougé : rien n’a été perdu sur ces machines.
+html-drops-none = Aucun compteur de rejets n’a bougé : rien n’a été rejeté sur ces machines.
 html-drops-absent = Aucune charge n’est passée par le tunnel : aucun compteur n’a été lu.
 html-sweep-title = Débits essayés, { $direction }
 html-sweep-title-absent = Débits essayés

@@ -8,3 +8,4 @@ unit-interrupts = interruptions
 unit-connections = connexions
 unit-times = fois
 unit-segments-s = segments/s
+unit-ns-byte = ns/octet
