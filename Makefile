@@ -58,6 +58,7 @@ peers:
 bench: build
 	@bench/run target/release/wirespeed
 	@bench/answers target/release/wirespeed
+	@bench/limits target/release/wirespeed
 
 bench-device: setup
 	@bench/device/run $(OPTIONS)
