@@ -14,6 +14,7 @@ mod machines;
 mod measured;
 mod page;
 mod palette;
+mod prose;
 mod round_trips;
 mod rows;
 mod series;

@@ -197,7 +197,7 @@ fn what_a_tune_kept_is_told_with_its_unit_and_with_where_to_write_it_down() {
     let mut record: TuneRecord = records::recorded("tune-black-hole");
     let page = html::tune(&record, "");
     assert!(page.contains(": 1420 bytes → 1340 bytes"), "{page}");
-    let line = "`MTU = 1340` under [Interface] in /etc/wireguard/";
+    let line = "<code>MTU = 1340</code> under [Interface] in /etc/wireguard/";
     assert_eq!(page.matches(line).count(), record.outcome.kept.len());
     record.outcome.kept.clear();
     assert!(!html::tune(&record, "").contains(line));
@@ -245,6 +245,10 @@ fn the_answer_comes_first_and_commands_can_be_copied() {
         record.interface
     );
     assert!(page.contains(&command));
+    // Several commands are several lines, wherever they stand.
+    let undo = &record.findings[0].remedies[0].undo;
+    assert_eq!(undo.lines().count(), 2);
+    assert!(page.contains(&format!("<pre>{undo}</pre>")), "{undo}");
     let french = within(Language::French, || html::doctor(&record, ""));
     assert!(french.contains("<h2>Constats</h2>"), "{}", &french[..2000]);
     let test = html::test(&records::a_test());

@@ -6,9 +6,10 @@ use wirespeed_measure::NotMeasured;
 use wirespeed_settings::shell_word;
 use wirespeed_words::say;
 
+use super::prose::prose;
 use super::table::{Cell, table};
 use crate::look::clean;
-use crate::{readers_words, units};
+use crate::{readers_words, typed, units};
 
 /// What the commands of a report begin with and end in.
 #[derive(Clone, Copy, Default)]
@@ -52,12 +53,12 @@ fn card(finding: &Finding, explained: &[&Finding], commands: Commands<'_>) -> Ma
                 h3 { (title_of(&finding.code)) }
                 p.code { code { (clean(&finding.code)) } }
             }
-            p.because { (clean(&finding.because)) }
+            p.because { (prose(&finding.because)) }
             @if !explained.is_empty() {
                 p.sub { (say!("html-explains")) }
                 ul {
                     @for one in explained {
-                        li { code { (clean(&one.code)) } " – " (clean(&one.because)) }
+                        li { code { (clean(&one.code)) } " – " (prose(&one.because)) }
                     }
                 }
             }
@@ -150,7 +151,7 @@ fn remedy(remedy: &Remedy) -> Markup {
         (say!("html-undo"), remedy.undo.clone()),
     ];
     html! {
-        p { (clean(&remedy.title)) }
+        p { (prose(&remedy.title)) }
         @if !remedy.commands.is_empty() {
             pre { (clean(&remedy.commands.join("\n"))) }
         }
@@ -159,7 +160,10 @@ fn remedy(remedy: &Remedy) -> Markup {
                 summary { (say!("html-remedy-notes")) }
                 dl {
                     @for (name, text) in &notes {
-                        @if !text.is_empty() { dt { (name) } dd { (clean(text)) } }
+                        @if !text.is_empty() {
+                            dt { (name) }
+                            dd { @if typed::is_typed(text) { pre { (clean(text)) } } @else { (prose(text)) } }
+                        }
                     }
                 }
             }
@@ -173,7 +177,7 @@ pub(super) fn refused(refused: &[Refusal]) -> Markup {
         @if !refused.is_empty() {
             h4 { (say!("html-refused")) }
             dl.refused {
-                @for one in refused.iter().map(readers_words::refusal) { dt { (clean(&one.remedy)) } dd { (clean(&one.why)) } }
+                @for one in refused.iter().map(readers_words::refusal) { dt { (prose(&one.remedy)) } dd { (prose(&one.why)) } }
             }
         }
     }
@@ -186,7 +190,7 @@ pub(super) fn missing(items: &[NotMeasured]) -> Markup {
         dl.missing {
             @for same in items.chunk_by(|one, next| one.what == next.what) {
                 dt { (clean(&same[0].what)) }
-                @for one in same { dd { (clean(&one.because)) } }
+                @for one in same { dd { (prose(&one.because)) } }
             }
         }
     }

@@ -7,6 +7,7 @@ use wirespeed_tune::{Experiment, Stage};
 use wirespeed_words::say;
 
 use super::finding::title_of;
+use super::prose::prose;
 use super::table::{Cell, table};
 use super::timeline::Loads;
 use super::verdict::sentence;
@@ -57,7 +58,7 @@ fn card(one: &Experiment) -> Markup {
                 ))
             }
             p { (clean(&measured(one))) " " b { (clean(&gain(one))) } }
-            p.note { (clean(&sentence(&one.why))) }
+            p.note { (prose(&sentence(&one.why))) }
             @if !rows.is_empty() {
                 h4 { (say!("html-guards")) }
                 (table(&heads, &rows))

@@ -8,6 +8,7 @@ use wirespeed_words::say;
 use super::finding::{self, Commands};
 use super::machines::{self, During, Group};
 use super::page::{Section, Top, page};
+use super::prose::prose;
 use super::svg::{Figure, grid};
 use super::timeline::Loads;
 use super::verdict::{Answer, Tone};
@@ -143,7 +144,7 @@ fn over_restarts(kept: &[ChangeMade]) -> Markup {
             dl {
                 @for made in kept {
                     dt { (clean(&say!("doctor-on", what = made.setting.describe(), host = places::told(&made.host)))) }
-                    dd { (clean(&made.setting.persistence(&made.after))) }
+                    dd { (prose(&made.setting.persistence(&made.after))) }
                 }
             }
         }
