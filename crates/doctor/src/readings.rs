@@ -21,11 +21,7 @@ pub(crate) fn readings(evidence: &Evidence, end: End) -> Vec<&CountersDelta> {
         End::Here => Some(&passive.here.counters),
         End::Far => passive.far.as_ref().map(|watched| &watched.counters),
     });
-    probing
-        .into_iter()
-        .chain(loads)
-        .chain(watched)
-        .collect()
+    probing.into_iter().chain(loads).chain(watched).collect()
 }
 
 /// A counter of `/proc/net/snmp`, `netstat` or of connection tracking over all of them.
