@@ -166,12 +166,13 @@ fn suspected(evidence: &Evidence, direction: Direction) -> Option<Excess<'_>> {
 }
 
 impl Excess<'_> {
-    /// Nothing gets through, packets are in pieces, or two probes that know nothing of each other say the same: no doubt
-    /// left.
+    /// Packets are in pieces, two probes that know nothing of each other say the same, or nothing gets through and the
+    /// tunnel's own sizes don't speak against it: no doubt left. A tunnel may stall for many reasons.
     pub(crate) fn confirmed(&self, evidence: &Evidence) -> bool {
-        evidence.stalled(self.direction)
-            || in_pieces(evidence, self.direction)
-            || self.lost_inside() && (self.heard || self.agrees(evidence))
+        let told = self.heard || self.agrees(evidence);
+        in_pieces(evidence, self.direction)
+            || self.lost_inside() && told
+            || evidence.stalled(self.direction) && (told || self.lost_above_it())
     }
 
     /// The loads were made of packets that these echo requests make believe to be too large, and those arrived in one piece.
@@ -184,10 +185,12 @@ impl Excess<'_> {
     }
 
     fn is_doubtful(&self, evidence: &Evidence) -> bool {
+        // What is slow although larger packets arrive is so for another reason.
+        let larger = self.outgrown(evidence) || self.outgrown_inside();
         let hurts = evidence.stalled(self.direction)
-            || evidence.below(self.direction, FULL_SPEED) == Some(true)
-            || in_pieces(evidence, self.direction);
-        !(self.heard || hurts) && (!self.agrees(evidence) || self.outgrown(evidence))
+            || in_pieces(evidence, self.direction)
+            || !larger && evidence.below(self.direction, FULL_SPEED) == Some(true);
+        !(self.heard || hurts) && (larger || !self.agrees(evidence))
     }
 
     /// Did larger packets arrive than these probes let pass?
@@ -196,6 +199,19 @@ impl Excess<'_> {
         self.fitting
             .zip(arrived)
             .is_some_and(|(fitting, arrived)| arrived > fitting)
+    }
+
+    /// Did a larger echo request come out of the tunnel?
+    fn outgrown_inside(&self) -> bool {
+        let passed = self.sweep.and_then(|sweep| sweep.largest_passed);
+        self.fitting
+            .zip(passed)
+            .is_some_and(|(fitting, passed)| passed > fitting)
+    }
+
+    /// Is every size inside the tunnel lost that the probe outside says not to fit?
+    fn lost_above_it(&self) -> bool {
+        self.lost_inside() && !self.outgrown_inside()
     }
 
     /// Do the probes outside and inside the tunnel come to the same limit, each in its own bytes? A filter that drops
@@ -208,15 +224,12 @@ impl Excess<'_> {
         let (Some(path), Some((passed, failed))) = (self.path_mtu, bounds) else {
             return false;
         };
-        // WireGuard fills up to sixteen bytes, but not beyond its MTU.
-        let outside = |inner: u32| {
-            let padded = inner.div_ceil(PADDING).saturating_mul(PADDING);
-            padded
-                .min(self.tunnel_mtu)
-                .saturating_add(overhead(evidence))
-        };
+        // WireGuard fills up to sixteen bytes, but not beyond its MTU; BoringTun does not fill up at all.
+        let overhead = overhead(evidence);
+        let padded = failed.div_ceil(PADDING).saturating_mul(PADDING);
+        let lost = padded.min(self.tunnel_mtu).saturating_add(overhead);
         failed.saturating_sub(passed) <= TELLING_STEP
-            && (outside(passed)..outside(failed)).contains(&path)
+            && (passed.saturating_add(overhead)..lost).contains(&path)
     }
 
     fn lost_inside(&self) -> bool {
@@ -292,7 +305,7 @@ fn in_pieces(evidence: &Evidence, direction: Direction) -> bool {
         .map_or(IPV6_MINIMUM, |tunnel| tunnel.mtu.max(1));
     let packets = loads::bytes(evidence, direction) / u64::from(full);
     let most = pieces(evidence, direction).map(|(.., count)| count).max();
-    most.is_some_and(|most| most > 0 && most >= packets / 2)
+    packets > 0 && most.is_some_and(|most| most > 0 && most >= packets / 2)
 }
 
 /// Fragmentation counters that moved while the tunnel was loaded.

@@ -123,9 +123,10 @@ mod tests {
         evidence
     }
 
-    /// The same, and it is no filter: nothing full gets through.
+    /// The same, and it is no filter: nothing full gets through, whatever is asked.
     fn silent(mtu: u32) -> Evidence {
         let mut evidence = unanswered(mtu);
+        lost_inside(&mut evidence, mtu - 80, mtu - 60);
         each_sample(&mut evidence, Direction::Upload, Via::Tunnel, |sample| {
             sample.stalled = true;
             sample.bytes = 0;
@@ -210,9 +211,43 @@ mod tests {
                 sample.far = None;
             });
         }
-        for evidence in [no_load, nobody_far] {
-            assert!(suspected(&evidence));
+        for evidence in [&no_load, &nobody_far] {
+            assert!(suspected(evidence));
         }
+        // Slow, although full packets arrive: another cause has to be found, and the sizes stay a suspicion.
+        set_ratio(&mut nobody_far, Direction::Upload, 0.3);
+        let diagnosis = judge(&nobody_far);
+        let warned: Vec<&str> = diagnosis
+            .findings
+            .iter()
+            .filter(|finding| finding.severity > Severity::Info)
+            .map(|finding| finding.code.as_str())
+            .collect();
+        assert_eq!(warned, ["unexplained"]);
+    }
+
+    /// A tunnel stalls for many reasons; a limit of echo requests beside it is no proof of one.
+    #[test]
+    fn a_stall_confirms_only_what_the_sizes_inside_do_not_contradict() {
+        let sure = |evidence: &Evidence| only_finding(evidence, CODE).confidence > 0.9;
+        let hole = silent(1400);
+        assert!(sure(&hole));
+        let mut limited = silent(964);
+        lost_inside(&mut limited, 1000, 1200);
+        assert!(!sure(&limited));
+        // A piece of somebody else's while nothing moved.
+        each_sample(&mut limited, Direction::Upload, Via::Tunnel, |sample| {
+            let counters = &mut at(sample, End::Far).protocols;
+            counters.insert("Ip.ReasmReqds".to_owned(), 1);
+        });
+        assert!(!sure(&limited));
+    }
+
+    #[test]
+    fn a_tunnel_that_does_not_fill_its_packets_up_agrees_as_well() {
+        let mut evidence = unloaded(unanswered(1400));
+        lost_inside(&mut evidence, 1340, 1360);
+        assert_eq!(only_finding(&evidence, CODE).confidence, 0.95);
     }
 
     #[test]

@@ -15,23 +15,28 @@ const TIMESTAMPS: u32 = 12;
 /// So many full segments are more than what a connection sends before it hears of the first.
 const SEGMENTS: u64 = 50;
 
+/// Counters of packets in pieces, by the names of what could not be relied on.
+const OF_PIECES: [&str; 2] = ["protocols.Ip.", "protocols.Ip6."];
+
 /// The inner packet, in bytes, that the loads of this direction were made of and that arrived all along: the smallest
 /// such size of any load. `None` where too few loads tell. By `tcp_info`'s segment size, which shrinks where TCP has
 /// found out by itself (`tcp_mtu_probing`), by an error or by a clamp.
 pub(super) fn arrived(evidence: &Evidence, direction: Direction) -> Option<u32> {
     let stamped = ENDS.into_iter().all(|end| has_timestamps(evidence, end));
     let headers = HEADERS + if stamped { TIMESTAMPS } else { 0 };
-    let sizes: Vec<u32> = evidence
-        .samples(direction, Via::Tunnel)
+    let samples = evidence.samples(direction, Via::Tunnel);
+    if samples.iter().any(|sample| sample.stalled) {
+        return None;
+    }
+    let sizes: Vec<u32> = samples
         .into_iter()
-        .filter(|sample| !sample.stalled)
         .filter_map(|sample| {
             let segment = sample.windows.as_ref()?.segment?;
             let enough = u64::from(segment).saturating_mul(SEGMENTS);
             (segment > 0 && sample.bytes >= enough).then(|| segment.saturating_add(headers))
         })
         .collect();
-    if sizes.len() < FEWEST_SAMPLES || evidence.stalled(direction) {
+    if sizes.len() < FEWEST_SAMPLES {
         return None;
     }
     let mtu = evidence.tunnel(sender(direction))?.mtu;
@@ -56,7 +61,7 @@ pub(super) fn pieces_would_show(evidence: &Evidence, direction: Direction) -> bo
     samples.iter().all(|sample| {
         ENDS.into_iter().all(|end| {
             moved(sample, end).is_some_and(|moved| {
-                let unsure = |name: &String| name.starts_with("protocols.Ip");
+                let unsure = |name: &String| OF_PIECES.iter().any(|of| name.starts_with(of));
                 !moved.protocols.is_empty() && !moved.unreliable.iter().any(unsure)
             })
         })
