@@ -10,7 +10,9 @@ use crate::Watched;
 use crate::unanswered::Unanswered;
 
 /// Slices of a second, or as many as this: more of a machine with many cores do not fit into an answer.
-const SLICES_AT_MOST: f64 = 60.0;
+pub(crate) const SLICES_AT_MOST: f64 = 60.0;
+/// Counts by interrupt and core in all slices together, each of two letters at least: most of them are 0.
+const COUNTS_AT_MOST: usize = 4 << 20;
 /// Longest watch.
 pub const LONGEST_WATCH: Duration = Duration::from_secs(3_600);
 /// How often a wait looks up.
@@ -30,10 +32,10 @@ pub(crate) fn run(plan: &PassivePlan, keep_going: &dyn Fn() -> bool) -> Result<W
     if !(plan.seconds > 0.0 && plan.seconds <= longest) {
         return Err(format!("a watch lasts up to {longest} s"));
     }
-    let slices = plan.seconds.round().clamp(1.0, SLICES_AT_MOST) as u32;
     let begun = Instant::now();
     let first_connections = wirespeed_facts::connections(&plan.connections);
     let first = wirespeed_facts::counters(&plan.scope);
+    let slices = slices(plan.seconds, &first.interrupts);
     let mut before = first.clone();
     let mut told = Vec::new();
     let mut unanswered = Unanswered::default();
@@ -69,6 +71,13 @@ pub(crate) fn run(plan: &PassivePlan, keep_going: &dyn Fn() -> bool) -> Result<W
     })
 }
 
+/// How many slices of such a machine fit into an answer.
+fn slices(seconds: f64, interrupts: &BTreeMap<String, Vec<u64>>) -> u32 {
+    let counts: usize = interrupts.values().map(Vec::len).sum();
+    let room = (COUNTS_AT_MOST / counts.max(1)).max(1);
+    seconds.round().clamp(1.0, SLICES_AT_MOST.min(room as f64)) as u32
+}
+
 /// What is told of a slice. By peer, program and daemon the sum over all is enough: of a hub with a thousand peers they
 /// would not fit into an answer, slice by slice.
 fn slice_of(moved: CountersDelta) -> CountersDelta {
@@ -93,7 +102,7 @@ fn wait(until: Instant, keep_going: &dyn Fn() -> bool) -> bool {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use wirespeed_facts::{CoreTime, LinkCounters, PeerCounters, Softnet};
 
     use super::*;
@@ -117,10 +126,21 @@ mod tests {
         assert!(watched.connections.value().is_some_and(Vec::is_empty));
     }
 
-    /// Every figure as long as it may be: a machine with 128 cores and as many queues, and a thousand busy peers.
-    #[test]
-    fn the_watch_of_a_big_hub_fits_into_a_line() {
+    /// So many interrupts, each of which comes at a core of its own.
+    pub(crate) fn each_at_one_core(cores: usize, interrupts: usize) -> Vec<Vec<u64>> {
+        let row = |number: usize| {
+            let mut row = vec![0; cores];
+            row[number % cores] = 100_000;
+            row
+        };
+        (0..interrupts).map(row).collect()
+    }
+
+    /// The longest watch of a machine with these interrupts and a thousand busy peers, every other figure as long as it
+    /// may be.
+    pub(crate) fn watch_of_a_hub(interrupts: Vec<Vec<u64>>) -> Watched {
         let many = 1 << 40;
+        let cores = interrupts.first().map_or(0, Vec::len);
         let core = CoreTime {
             user: 0.12,
             system: 0.34,
@@ -145,28 +165,30 @@ mod tests {
             rx_bytes: many,
             tx_bytes: many,
         };
-        let numbered = 0..128;
         let key = |number: u32| format!("{number:043}=");
         let moved = CountersDelta {
             seconds: 1.0,
-            cores: vec![core; 128],
-            softnet: vec![softnet; 128],
+            cores: vec![core; cores],
+            softnet: vec![softnet; cores],
             peers: (0..1000).map(|number| (key(number), peer)).collect(),
-            links: numbered
-                .clone()
+            links: (0..128)
                 .map(|number| (format!("enp{number}"), link))
                 .collect(),
             protocols: (0..200)
                 .map(|number| (format!("TcpExt.Something{number}"), many))
                 .collect(),
-            interrupts: numbered
-                .map(|number| (number.to_string(), vec![100_000; 128]))
+            interrupts: interrupts
+                .into_iter()
+                .enumerate()
+                .map(|(number, row)| (number.to_string(), row))
                 .collect(),
             ..CountersDelta::default()
         };
-        let watched = Watched {
-            seconds: 3600.0,
-            slices: vec![slice_of(moved.clone()); SLICES_AT_MOST as usize],
+        let longest = LONGEST_WATCH.as_secs_f64();
+        let slices = slices(longest, &moved.interrupts);
+        Watched {
+            seconds: longest,
+            slices: vec![slice_of(moved.clone()); slices as usize],
             peers: moved
                 .peers
                 .keys()
@@ -175,10 +197,21 @@ mod tests {
             counters: moved,
             connections: Known::Value(Vec::new()),
             open: Some(0),
-        };
-        let bytes = serde_json::to_vec(&watched).unwrap().len();
-        // 256 connections take some 300 kB.
-        assert!(bytes < (15 << 20), "{bytes}");
+        }
+    }
+
+    #[test]
+    fn the_watch_of_a_big_hub_fits_into_a_line() {
+        for (interrupts, slices) in [
+            (vec![vec![100_000; 128]; 128], 60),
+            (each_at_one_core(384, 2 * 128), 42),
+        ] {
+            let watched = watch_of_a_hub(interrupts);
+            assert_eq!(watched.slices.len(), slices);
+            let bytes = serde_json::to_vec(&watched).unwrap().len();
+            // 256 connections take some 300 kB.
+            assert!(bytes < (15 << 20), "{bytes}");
+        }
     }
 
     #[test]

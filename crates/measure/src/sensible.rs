@@ -13,15 +13,16 @@ use wirespeed_reach::ReachError;
 use crate::iperf3_client::Iperf3Outcome;
 use crate::iperf3_report::{Iperf3Report, LONGEST_TEXT, STREAMS_AT_MOST};
 use crate::iperf3_server::ServerEnded;
+use crate::passive::SLICES_AT_MOST;
 use crate::tcp_watch::TcpWatched;
 use crate::{MeasureError, Watched};
 
 /// Room for the counters of ten thousand peers, or of a thousand interrupts on 128 cores, bytes.
 const WEIGHT_AT_MOST: usize = 2 << 20;
-/// Room for the rest of a snapshot of ten thousand peers, bytes.
-const FACTS_AT_MOST: usize = 8 << 20;
-/// Room for a watch of 128 cores and as many queues in sixty slices, which just fits into a line, bytes.
-const WATCH_AT_MOST: usize = 48 << 20;
+/// Room for the rest of a snapshot of ten thousand peers and of four thousand links with their features, bytes.
+const FACTS_AT_MOST: usize = 24 << 20;
+/// Room for a watch that just fits into a line, most of it zeros: of an interrupt of one core of hundreds, bytes.
+const WATCH_AT_MOST: usize = 96 << 20;
 /// iperf3 tells of ten intervals a second.
 const PIECES_PER_SECOND: f64 = 20.0;
 /// While a load runs, fifty echo requests a second are sent.
@@ -30,6 +31,8 @@ const ECHOES_PER_SECOND: f64 = 100.0;
 const LETTER: usize = 4;
 /// What a value takes in memory beyond its text, bytes.
 const VALUE: usize = 24;
+/// The same of a number in a row of numbers.
+const NUMBER: usize = 8;
 /// The name of the agent beside us, which is this program.
 const OURS: &str = "here";
 /// What a row of counters takes beyond its name, bytes.
@@ -63,7 +66,9 @@ pub(crate) fn facts(machine: &str, mut told: Facts) -> Result<Facts, MeasureErro
 
 /// The same of what was watched.
 pub(crate) fn watched(machine: &str, told: Watched) -> Result<Watched, MeasureError> {
-    if machine == OURS || weight_of_any(&told) <= WATCH_AT_MOST {
+    let sound =
+        || told.slices.len() as f64 <= SLICES_AT_MOST && weight_of_any(&told) <= WATCH_AT_MOST;
+    if machine == OURS || sound() {
         return Ok(told);
     }
     Err(rubbish(machine, "it tells of more than a watch can see"))
@@ -142,23 +147,37 @@ fn rubbish(machine: &str, what: &str) -> MeasureError {
 
 /// About the bytes that any value takes in memory: its text, and something for each value in it.
 fn weight_of_any(value: &impl Serialize) -> usize {
-    struct Weighed(usize);
+    #[derive(Default)]
+    struct Weighed {
+        bytes: usize,
+        after_comma: bool,
+    }
     impl io::Write for Weighed {
         fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-            let values = bytes
-                .iter()
-                .filter(|byte| matches!(byte, b',' | b'{' | b'['));
-            self.0 += bytes.len() + VALUE * values.count();
+            for byte in bytes {
+                // In an object a name follows.
+                self.bytes += match byte {
+                    b'0'..=b'9' | b'-' if self.after_comma => NUMBER,
+                    _ if self.after_comma => VALUE,
+                    _ => 0,
+                };
+                self.bytes += match byte {
+                    b'{' | b'[' => VALUE,
+                    _ => 0,
+                };
+                self.after_comma = *byte == b',';
+            }
+            self.bytes += bytes.len();
             Ok(bytes.len())
         }
         fn flush(&mut self) -> io::Result<()> {
             Ok(())
         }
     }
-    let mut weighed = Weighed(0);
+    let mut weighed = Weighed::default();
     // What was read from a line can be written to one.
     match serde_json::to_writer(&mut weighed, value) {
-        Ok(()) => weighed.0,
+        Ok(()) => weighed.bytes,
         Err(_) => usize::MAX,
     }
 }
@@ -200,13 +219,14 @@ fn rows<T>(rows: &BTreeMap<String, T>, more: impl Fn(&T) -> usize) -> usize {
 #[cfg(test)]
 mod tests {
     use wirespeed_facts::{
-        CoreTime, CountersDelta, DeviceStatistics, DeviceWorker, Implementation, Known,
-        LinkCounters, Peer, PeerCounters, ProcessTime, Tunnel,
+        CoreTime, CountersDelta, DeviceStatistics, DeviceWorker, Implementation, Known, Link,
+        LinkCounters, Peer, PeerCounters, ProcessTime, QdiscCounters, Tunnel,
     };
 
     use super::*;
     use crate::echo::{Echo, EchoReport};
     use crate::iperf3_report::Piece;
+    use crate::passive::tests::{each_at_one_core, watch_of_a_hub};
 
     fn named<T: Clone>(count: u32, row: T) -> BTreeMap<String, T> {
         (0..count)
@@ -232,6 +252,13 @@ mod tests {
             ..Counters::default()
         };
         assert!(counters("hub", big).is_ok());
+        let servers = Counters {
+            cores: vec![CoreTime::default(); 384],
+            peers: named(1000, PeerCounters::default()),
+            interrupts: named(256, vec![1 << 30; 384]),
+            ..Counters::default()
+        };
+        assert!(counters("hub", servers).is_ok());
     }
 
     #[test]
@@ -300,6 +327,42 @@ mod tests {
         assert!(facts("here", hub(100_000)).is_ok());
     }
 
+    /// A concentrator: a link for each customer, each with its features.
+    #[test]
+    fn a_machine_of_thousands_of_links_is_believed() {
+        let features: BTreeMap<String, bool> = (0..50)
+            .map(|number| (format!("tx-some-tunnel-segmentation-{number:02}"), true))
+            .collect();
+        let link = |number: u32| Link {
+            index: number,
+            name: format!("eth0.{number}"),
+            kind: Some("vlan".to_owned()),
+            up: true,
+            mtu: 1500,
+            speed: Known::Value(10_000_000_000),
+            driver: Known::Value("802.1Q VLAN Support".to_owned()),
+            addresses: vec!["100.100.100.100/32".to_owned(); 2],
+            qdisc: Known::Value("noqueue".to_owned()),
+            offloads: Known::Value(features.clone()),
+            tx_queue_len: Some(1000),
+            parent: Some("eth0".to_owned()),
+            forwards_ipv4: Some(true),
+            forwards_ipv6: Some(true),
+            detail: Known::because("it is neither a tunnel nor on the way to a peer"),
+            ..Link::default()
+        };
+        let concentrator = Facts {
+            links: (0..4000).map(link).collect(),
+            counters: Counters {
+                links: named(4000, LinkCounters::default()),
+                qdiscs: named(4000, QdiscCounters::default()),
+                ..Counters::default()
+            },
+            ..Facts::default()
+        };
+        assert!(facts("ssh://far", concentrator).is_ok());
+    }
+
     #[test]
     fn what_takes_little_of_a_line_and_much_memory_is_weighed_by_the_memory() {
         let statistics = DeviceStatistics {
@@ -318,23 +381,33 @@ mod tests {
 
     #[test]
     fn a_watch_of_thousands_of_slices_is_rubbish() {
-        let watch = |slices: usize| Watched {
+        let watch = |slices: usize, unreliable: usize| Watched {
             seconds: 60.0,
-            counters: CountersDelta::default(),
-            slices: vec![
-                CountersDelta {
-                    unreliable: vec![String::new(); 100],
-                    ..CountersDelta::default()
-                };
-                slices
-            ],
+            counters: CountersDelta {
+                unreliable: vec![String::new(); unreliable],
+                ..CountersDelta::default()
+            },
+            slices: vec![CountersDelta::default(); slices],
             connections: Known::Value(Vec::new()),
             open: None,
             peers: BTreeMap::new(),
         };
-        assert!(watched("ssh://far", watch(60)).is_ok());
-        assert!(says(&watched("ssh://far", watch(20_000)).unwrap_err()));
-        assert!(watched("here", watch(20_000)).is_ok());
+        assert!(watched("ssh://far", watch(60, 6000)).is_ok());
+        for (slices, unreliable) in [(61, 0), (20_000, 0), (60, 4_000_000)] {
+            let error = watched("ssh://far", watch(slices, unreliable)).unwrap_err();
+            assert!(says(&error), "{error}");
+        }
+        assert!(watched("here", watch(20_000, 0)).is_ok());
+    }
+
+    #[test]
+    fn the_watch_of_a_big_hub_is_believed() {
+        for interrupts in [
+            each_at_one_core(384, 2 * 128),
+            vec![vec![100_000; 128]; 128],
+        ] {
+            assert!(watched("ssh://far", watch_of_a_hub(interrupts)).is_ok());
+        }
     }
 
     #[test]
