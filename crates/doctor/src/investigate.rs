@@ -277,7 +277,8 @@ pub(crate) fn blank(ends: &Ends, here: Facts, far: Option<Facts>, expect: Option
     }
 }
 
-/// Bytes to and from the peer since the tunnel was looked up.
+/// Bytes to and from the peer since the tunnel was looked up: in a run over many hops, or one that tries remedies, also
+/// those of its own loads.
 fn carried_before(ends: &Ends, now: &Counters) -> u64 {
     let tunnels = ends.here_facts.tunnels.iter();
     let then = tunnels

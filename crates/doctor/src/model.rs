@@ -113,7 +113,8 @@ pub struct IdleReturn {
     pub far_after: (u32, u32),
     /// Our address as the far end's WireGuard sees it, when it is none of ours: a NAT is in between.
     pub translated_to: Option<String>,
-    /// Bytes to and from the peer in the moments before the first of these: the tunnel was not idle.
+    /// Bytes to and from the peer between finding out the two ends and the first of these, whoever's they are: the tunnel
+    /// was not idle. Loads of the same run may be among them.
     #[serde(default)]
     pub carried_before: u64,
 }

@@ -146,8 +146,8 @@ fn far_behind_a_nat(evidence: &Evidence) -> Option<String> {
     })
 }
 
-/// What the far end sent arrived, but over a tunnel that was in use: by a program of the user's, or by the ssh that brought us
-/// there.
+/// What the far end sent arrived, but over a tunnel that was in use: by a program of the user's, by the ssh that brought us
+/// there, or by loads of this run that came before.
 fn never_idle(evidence: &Evidence, order: &IdleReturn) -> Option<String> {
     let awake = order.far_first.0 > 0 && order.carried_before > 0;
     let kept = evidence.peer_at(End::Here).is_some_and(kept_awake);

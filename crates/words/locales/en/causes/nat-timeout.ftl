@@ -15,4 +15,4 @@ nat-timeout-unknown-far = { $far } is reached at { $address }, which is none of 
 nat-timeout-unknown-peer = the peer is not known
 nat-timeout-unknown-watched = a watch does not try whether the far end reaches us through the idle tunnel
 nat-timeout-unknown-one-sided = nothing runs at the far end, so whether it can reach us through the idle tunnel is not known
-nat-timeout-unknown-in-use = { $place } was in use just before it was tried ({ $bytes } bytes), so nothing could forget it; leave the tunnel idle for some minutes, and reach the far end outside of it
+nat-timeout-unknown-in-use = { $place } carried { $bytes } bytes between the start of this run and the moment it was tried – of other programs, of the connection to the far end, or of loads of this run itself –, so nothing could forget it; leave the tunnel idle for some minutes, then run `wirespeed doctor` for it alone, with the far end reached outside of it

@@ -15,4 +15,4 @@ nat-timeout-unknown-far = { $far } est joint à l’adresse { $address }, qui n�
 nat-timeout-unknown-peer = le pair n’est pas connu
 nat-timeout-unknown-watched = une simple observation ne vérifie pas que l’autre bout peut nous joindre par le tunnel au repos
 nat-timeout-unknown-one-sided = rien ne tourne à l’autre bout, on ne sait donc pas s’il peut nous joindre par le tunnel au repos
-nat-timeout-unknown-in-use = { $place } servait juste avant l’essai ({ $bytes } octets), rien ne pouvait donc l’oublier ; laisser le tunnel au repos quelques minutes, et joindre l’autre bout par l’extérieur
+nat-timeout-unknown-in-use = { $place } a transporté { $bytes } octets entre le début de cette exécution et l’essai – ceux d’autres programmes, de la connexion vers l’autre bout ou des charges de cette exécution elle-même –, rien ne pouvait donc l’oublier ; laisser le tunnel au repos quelques minutes, puis lancer `wirespeed doctor` pour lui seul, en joignant l’autre bout par l’extérieur
