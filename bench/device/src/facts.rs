@@ -30,6 +30,7 @@ impl MachineFacts {
     pub(crate) fn read() -> Self {
         let facts = snapshot(&Scope {
             interface: Some("lo".to_owned()),
+            ..Scope::default()
         });
         let or_unknown =
             |value: Option<&String>| value.cloned().unwrap_or_else(|| "unknown".to_owned());

@@ -8,6 +8,7 @@ use wirespeed_facts::{Scope, counters, snapshot};
 fn main() -> Result<(), serde_json::Error> {
     let scope = Scope {
         interface: std::env::args().nth(1),
+        peer: None,
     };
     let start = Instant::now();
     let facts = snapshot(&scope);

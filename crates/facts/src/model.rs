@@ -15,6 +15,9 @@ use crate::{
 pub struct Scope {
     /// The WireGuard interface in question; `None` = every one of this network namespace.
     pub interface: Option<String>,
+    /// Public key of the peer in question, whose ways are looked up however many others there are.
+    #[serde(default)]
+    pub peer: Option<String>,
 }
 
 /// One machine (seen from one network namespace) at one moment.
@@ -34,7 +37,7 @@ pub struct Facts {
     /// Names as in `sysctl(8)` (`net.core.rmem_max`) to the text of their file.
     pub sysctls: BTreeMap<String, Known<String>>,
     /// Routes to the endpoint of each peer and to its inner address, as the kernel would take them now; of more than 512
-    /// those of the peers that carried most.
+    /// those of the peer in question and of the peers that carried most.
     pub routes: Vec<EndpointRoute>,
     /// Is there a packet filter, and how many rules per hook (`nft --json list ruleset`).
     pub firewall: Known<Firewall>,

@@ -1,6 +1,5 @@
 //! Which links the tunnels' outer packets take.
 
-use std::cmp::Reverse;
 use std::collections::BTreeSet;
 use std::net::IpAddr;
 
@@ -9,7 +8,7 @@ use crate::netlink::Netlink;
 use crate::routes;
 use crate::tunnels::Reading;
 
-/// Endpoints whose way is looked up: those that carried most, one per address.
+/// Endpoints whose way is looked up: that of the peer in question, then those that carried most, one per address.
 const MOST_ENDPOINTS: usize = 16;
 /// Links that are told of: reading a link in detail takes a millisecond.
 const MOST_LINKS: usize = 8;
@@ -23,13 +22,14 @@ pub(crate) struct OuterLinks {
     pub(crate) all: Vec<u32>,
 }
 
-/// Looks up the ways of the tunnels' peers.
+/// Looks up the ways of the tunnels' peers; `in_question` is a public key.
 pub(crate) fn of_tunnels(
     netlink: &mut Netlink,
     readings: &[Reading],
+    in_question: Option<&str>,
     links: &[RawLink],
 ) -> OuterLinks {
-    let routed: Vec<&RawLink> = endpoints(readings)
+    let routed: Vec<&RawLink> = endpoints(readings, in_question)
         .into_iter()
         .filter_map(|(to, mark)| {
             let way = routes::interface(netlink, to, mark)?;
@@ -42,15 +42,14 @@ pub(crate) fn of_tunnels(
     }
 }
 
-/// Addresses of the endpoints that carried most bytes, each with its tunnel's firewall mark.
-fn endpoints(readings: &[Reading]) -> Vec<(IpAddr, u32)> {
+/// Addresses of the first endpoints by rank, each with its tunnel's firewall mark.
+fn endpoints(readings: &[Reading], in_question: Option<&str>) -> Vec<(IpAddr, u32)> {
     let mut peers: Vec<_> = readings
         .iter()
         .filter_map(|reading| reading.device.as_ref().ok())
         .flat_map(|device| device.peers.iter().map(|peer| (peer, device.fwmark)))
         .filter_map(|(peer, mark)| {
-            let bytes = peer.rx_bytes.saturating_add(peer.tx_bytes);
-            Some((Reverse(bytes), peer.endpoint?.ip(), mark))
+            Some((routes::rank(peer, in_question), peer.endpoint?.ip(), mark))
         })
         .collect();
     peers.sort_unstable();

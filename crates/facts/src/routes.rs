@@ -11,41 +11,42 @@ use netlink_packet_route::{AddressFamily, RouteNetlinkMessage};
 
 use crate::links::{self, RawLink};
 use crate::netlink::{Netlink, NetlinkError};
-use crate::{EndpointRoute, Known, Tunnel};
+use crate::{EndpointRoute, Known, Peer, Tunnel};
 
 /// Most routes looked up in one snapshot, so that a tunnel of thousands of peers does not make it slow: half of them
 /// outside, half inside, and what one half leaves is the other's.
 const MOST_ROUTES: usize = 512;
 
 /// Routes to the endpoint of each peer (with the tunnel's firewall mark, which policy routing may look at) and to
-/// the first single address among each peer's allowed IPs. Of more than there is time for, those of the peers that
-/// carried most.
+/// the first single address among each peer's allowed IPs. Of more than there is time for, those of the peer
+/// `in_question` and of the peers that carried most.
 pub(crate) fn of_tunnels(
     netlink: &mut Netlink,
     tunnels: &[Tunnel],
+    in_question: Option<&str>,
     links: &[RawLink],
 ) -> Vec<EndpointRoute> {
-    asked(tunnels)
+    asked(tunnels, in_question)
         .into_iter()
         .map(|(inside, to, mark)| route(netlink, to, inside, mark, links))
         .collect()
 }
 
 /// What is looked up, in order: inside or not, where to, and with which firewall mark.
-fn asked(tunnels: &[Tunnel]) -> BTreeSet<(bool, IpAddr, u32)> {
+fn asked(tunnels: &[Tunnel], in_question: Option<&str>) -> BTreeSet<(bool, IpAddr, u32)> {
     let (mut outer, mut inner) = (Vec::new(), Vec::new());
     for tunnel in tunnels {
         for peer in tunnel.peers.value().into_iter().flatten() {
-            let bytes = Reverse(peer.rx_bytes.saturating_add(peer.tx_bytes));
+            let rank = rank(peer, in_question);
             if let Some(endpoint) = peer.endpoint {
-                outer.push((bytes, (false, endpoint.ip(), tunnel.fwmark)));
+                outer.push((rank, (false, endpoint.ip(), tunnel.fwmark)));
             }
             if let Some(inside) = first_single_address(&peer.allowed_ips) {
-                inner.push((bytes, (true, inside, 0)));
+                inner.push((rank, (true, inside, 0)));
             }
         }
     }
-    let [outer, inner] = [outer, inner].map(busiest_first);
+    let [outer, inner] = [outer, inner].map(in_order);
     let outside = (MOST_ROUTES / 2).max(MOST_ROUTES.saturating_sub(inner.len()));
     let outer: Vec<_> = outer.into_iter().take(outside).collect();
     let inside = MOST_ROUTES - outer.len();
@@ -55,8 +56,17 @@ fn asked(tunnels: &[Tunnel]) -> BTreeSet<(bool, IpAddr, u32)> {
         .collect()
 }
 
-/// Each once, where most bytes went first.
-fn busiest_first<W: Ord + Copy>(mut ways: Vec<(Reverse<u64>, W)>) -> Vec<W> {
+/// Which peers' ways are looked up first: those of the one in question, then of those that carried most bytes.
+pub(crate) type Rank = Reverse<(bool, u64)>;
+
+/// The rank of a peer; `in_question` is a public key.
+pub(crate) fn rank(peer: &Peer, in_question: Option<&str>) -> Rank {
+    let bytes = peer.rx_bytes.saturating_add(peer.tx_bytes);
+    Reverse((in_question == Some(peer.public_key.as_str()), bytes))
+}
+
+/// Each once, by rank.
+fn in_order<W: Ord + Copy>(mut ways: Vec<(Rank, W)>) -> Vec<W> {
     ways.sort_unstable();
     let mut seen = BTreeSet::new();
     ways.retain(|(_, way)| seen.insert(*way));
@@ -219,7 +229,7 @@ mod tests {
     use std::net::Ipv4Addr;
 
     use super::*;
-    use crate::{Implementation, Peer};
+    use crate::Implementation;
 
     /// A hub whose peers carried the more the higher their number.
     fn hub(peers: u32, with_endpoints: u32) -> Tunnel {
@@ -251,7 +261,7 @@ mod tests {
     }
 
     fn counted(tunnel: Tunnel) -> (usize, usize) {
-        let asked = asked(&[tunnel]);
+        let asked = asked(&[tunnel], None);
         let inside = asked.iter().filter(|(inside, ..)| *inside).count();
         (asked.len() - inside, inside)
     }
@@ -274,13 +284,23 @@ mod tests {
 
     #[test]
     fn peers_that_carried_most_are_looked_up_first() {
-        let asked = asked(&[hub(1000, 1000)]);
+        let asked = asked(&[hub(1000, 1000)], None);
         for number in [744, 999] {
             let outer = Ipv4Addr::from_bits(0x0b00_0000 + number);
             assert!(asked.contains(&(false, outer.into(), 7)));
             assert!(asked.contains(&(true, inner_of(number).into(), 0)));
         }
         assert!(!asked.contains(&(true, inner_of(743).into(), 0)));
+    }
+
+    #[test]
+    fn the_peer_in_question_is_looked_up_however_little_it_carried() {
+        let asked = asked(&[hub(1000, 1000)], Some("3"));
+        assert_eq!(asked.len(), MOST_ROUTES);
+        let outer = Ipv4Addr::from_bits(0x0b00_0000 + 3);
+        assert!(asked.contains(&(false, outer.into(), 7)));
+        assert!(asked.contains(&(true, inner_of(3).into(), 0)));
+        assert!(!asked.contains(&(true, inner_of(2).into(), 0)));
     }
 
     #[test]

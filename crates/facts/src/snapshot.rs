@@ -36,7 +36,8 @@ pub fn snapshot(scope: &Scope) -> Facts {
         let mut netlink = links::open();
         let raw_links = all_links(&mut netlink);
         let readings = tunnels::read(scope, &raw_links, now);
-        let seen = counters_of(&mut netlink, &raw_links, &readings);
+        let in_question = scope.peer.as_deref();
+        let seen = counters_of(&mut netlink, &raw_links, &readings, in_question);
         let counters = seen.counters;
         let descriptors = if readings.is_empty() {
             Descriptors::default()
@@ -46,7 +47,7 @@ pub fn snapshot(scope: &Scope) -> Facts {
         let tunnels = tunnels::describe(readings, &descriptors);
         let routes = netlink.as_mut().map_or_else(
             |_| Vec::new(),
-            |netlink| routes::of_tunnels(netlink, &tunnels, &raw_links),
+            |netlink| routes::of_tunnels(netlink, &tunnels, in_question, &raw_links),
         );
         let host = host::host();
         let cpu = host::cpu(counters.cores.len());
@@ -88,7 +89,8 @@ pub fn counters(scope: &Scope) -> Counters {
     let mut netlink = links::open();
     let raw_links = all_links(&mut netlink);
     let readings = tunnels::read(scope, &raw_links, unix_time());
-    counters_of(&mut netlink, &raw_links, &readings).counters
+    let in_question = scope.peer.as_deref();
+    counters_of(&mut netlink, &raw_links, &readings, in_question).counters
 }
 
 /// Age of the last handshake with each peer that ever had one, seconds, by public key; of a key that several devices
@@ -119,6 +121,7 @@ fn counters_of(
     netlink: &mut Result<Netlink, NetlinkError>,
     raw_links: &[RawLink],
     readings: &[Reading],
+    in_question: Option<&str>,
 ) -> Seen {
     let mut peers: BTreeMap<String, PeerCounters> = BTreeMap::new();
     let mut socket_drops = BTreeMap::new();
@@ -145,7 +148,7 @@ fn counters_of(
     }
     let way = netlink.as_mut().map_or_else(
         |_| OuterLinks::default(),
-        |netlink| outer_links::of_tunnels(netlink, readings, raw_links),
+        |netlink| outer_links::of_tunnels(netlink, readings, in_question, raw_links),
     );
     let cards: Vec<PathBuf> = raw_links
         .iter()

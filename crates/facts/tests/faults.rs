@@ -61,6 +61,7 @@ fn interfaces_that_come_and_go_during_a_reading_harm_nothing() {
             while Instant::now() < until {
                 let facts = snapshot(&Scope {
                     interface: Some("ws0".to_owned()),
+                    ..Scope::default()
                 });
                 assert!(facts.links.iter().any(|link| link.name == "lo"));
                 let now = counters(&Scope::default());

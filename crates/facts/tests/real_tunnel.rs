@@ -180,6 +180,7 @@ fn a_socket_of_another_namespace_is_not_a_tunnel_here() {
     let [near, far] = &lab.ends;
     let scope = Scope {
         interface: Some(far.interface.clone()),
+        ..Scope::default()
     };
     assert_eq!(near.inside(|| snapshot(&scope)).tunnels, []);
     let facts = far.inside(|| snapshot(&scope));

@@ -121,7 +121,10 @@ impl Ends {
         overrides: &Overrides,
         stop: Stop,
     ) -> Result<Self, MeasureError> {
-        let scope = Scope { interface: None };
+        let scope = Scope {
+            interface: None,
+            peer: overrides.peer.clone(),
+        };
         let far_pending = match &far {
             FarEnd::Wirespeed(machine) => Some(machine.start(SNAPSHOT, &scope)?),
             FarEnd::Iperf3 { .. } | FarEnd::Nothing => None,
@@ -339,6 +342,24 @@ impl Ends {
         }
     }
 
+    /// What is looked at here: the tunnel, and the far end's key as the peer in question.
+    pub(crate) fn here_scope(&self) -> Scope {
+        let far = self.far_facts.as_ref().zip(self.far_interface.as_ref());
+        let theirs = far.and_then(|(facts, interface)| key_of(facts, interface));
+        Scope {
+            interface: Some(self.interface.clone()),
+            peer: theirs.or_else(|| Some(self.peer.clone())),
+        }
+    }
+
+    /// The same at the far end, where its tunnel is known.
+    pub(crate) fn far_scope(&self) -> Option<Scope> {
+        Some(Scope {
+            interface: Some(self.far_interface.clone()?),
+            peer: key_of(&self.here_facts, &self.interface),
+        })
+    }
+
     /// Asks both ends the same about their tunnel interface, at the same time.
     fn both<R: DeserializeOwned + Send + 'static>(
         &self,
@@ -347,16 +368,11 @@ impl Ends {
         checked: impl Fn(&str, R) -> Result<R, MeasureError>,
     ) -> Result<(R, Option<R>), MeasureError> {
         self.check_stop()?;
-        let scope = |interface: &str| Scope {
-            interface: Some(interface.to_owned()),
-        };
-        let far = match (&self.far, &self.far_interface) {
-            (FarEnd::Wirespeed(machine), Some(interface)) => {
-                Some(machine.start(operation, &scope(interface))?)
-            }
+        let far = match (&self.far, self.far_scope()) {
+            (FarEnd::Wirespeed(machine), Some(scope)) => Some(machine.start(operation, &scope)?),
             _ => None,
         };
-        let here = self.here.start(operation, &scope(&self.interface))?;
+        let here = self.here.start(operation, &self.here_scope())?;
         let here = checked(self.here.name(), self.wait(here, limit)?)?;
         let far = far
             .map(|pending| checked(&self.far_name(), self.wait(pending, limit)?))
@@ -478,6 +494,15 @@ impl FarEnd {
             Self::Iperf3 { .. } | Self::Nothing => None,
         }
     }
+}
+
+/// The public key of a tunnel itself.
+fn key_of(facts: &Facts, interface: &str) -> Option<String> {
+    let mut tunnels = facts.tunnels.iter();
+    tunnels
+        .find(|tunnel| tunnel.name == interface)?
+        .public_key
+        .clone()
 }
 
 fn resolve(here: &Machine, host: &str, port: u16) -> Result<IpAddr, MeasureError> {

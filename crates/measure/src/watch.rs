@@ -31,22 +31,23 @@ impl Ends {
         self.check_stop()?;
         let longest = LONGEST_WATCH.as_secs_f64();
         let limit = Duration::from_secs_f64(seconds.clamp(0.0, longest)) + ANSWER_WITHIN;
-        let plan = |facts: &Facts, interface: &str| PassivePlan {
-            scope: Scope {
-                interface: Some(interface.to_owned()),
-            },
-            connections: through(facts, interface),
+        let plan = |facts: &Facts, scope: Scope| PassivePlan {
+            connections: scope
+                .interface
+                .as_deref()
+                .map_or_else(ConnectionsWanted::default, |name| through(facts, name)),
+            scope,
             seconds,
         };
-        let far = match (self.far_machine(), &self.far_facts, &self.far_interface) {
-            (Some(machine), Some(facts), Some(interface)) => {
-                Some(machine.start(PASSIVE, &plan(facts, interface))?)
+        let far = match (self.far_machine(), &self.far_facts, self.far_scope()) {
+            (Some(machine), Some(facts), Some(scope)) => {
+                Some(machine.start(PASSIVE, &plan(facts, scope))?)
             }
             _ => None,
         };
         let here = self
             .here
-            .start(PASSIVE, &plan(&self.here_facts, &self.interface))?;
+            .start(PASSIVE, &plan(&self.here_facts, self.here_scope()))?;
         let begun = Instant::now();
         let (here, far) = std::thread::scope(|scope| {
             let waiting = scope.spawn(move || match far {

@@ -189,7 +189,7 @@ impl Ends {
 fn facts_of(machine: &Machine) -> Result<Facts, MeasureError> {
     let facts = machine.call(
         SNAPSHOT,
-        &wirespeed_facts::Scope { interface: None },
+        &wirespeed_facts::Scope::default(),
         SNAPSHOT_WITHIN,
     )?;
     sensible::facts(machine.name(), facts)
