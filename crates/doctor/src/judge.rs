@@ -307,13 +307,15 @@ fn short_for_the_road(evidence: &Evidence, comparison: &Comparison) -> Option<(f
 
 /// Was something found that explains a slow tunnel in this direction? What is for information only does not.
 fn explained(evidence: &Evidence, found: &[Weighed], direction: Direction) -> bool {
-    // What was found the other way may explain this one, too, where there was no time to tell causes apart here.
-    let mut no_time = evidence.no_time.iter();
-    let open = no_time.any(|one| one.direction == direction);
+    // What was found the other way may explain this one, too, where there was no time to tell whether it does.
+    let open = |code: &String| {
+        let mut no_time = evidence.no_time.iter();
+        no_time.any(|one| one.direction == direction && one.by.contains(code))
+    };
     found.iter().any(|Weighed { finding, costs, .. }| {
         *costs
             && finding.severity > Severity::Info
-            && (open || finding.direction.is_none_or(|of| of == direction))
+            && (finding.direction.is_none_or(|of| of == direction) || open(&finding.code))
     })
 }
 

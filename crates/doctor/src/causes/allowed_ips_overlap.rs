@@ -48,7 +48,14 @@ fn run(evidence: &Evidence) -> Outcome {
                         host = evidence.name(other(end))
                     ));
                 }
-                outcome.found.extend(robbed(evidence, end, tunnel, peers));
+                if let Some((robbed, cut_off)) = robbed(evidence, end, tunnel, peers) {
+                    let list = if cut_off {
+                        &mut outcome.found
+                    } else {
+                        &mut outcome.of_no_load
+                    };
+                    list.push(robbed);
+                }
                 let without = without_any(evidence, end, tunnel, peers);
                 // Where it is not known which peer the other end is, it may be one of these.
                 if evidence.peer_at(end).is_some() {
@@ -62,8 +69,9 @@ fn run(evidence: &Evidence) -> Outcome {
     outcome
 }
 
-/// The other end without any prefix, or whose tunnel address another peer holds.
-fn robbed(evidence: &Evidence, end: End, tunnel: &Tunnel, peers: &[Peer]) -> Option<Found> {
+/// The other end without any prefix, or whose tunnel address another peer holds; and does nothing reach it any more? With
+/// an address left to it our loads take that one, as fast as ever.
+fn robbed(evidence: &Evidence, end: End, tunnel: &Tunnel, peers: &[Peer]) -> Option<(Found, bool)> {
     let peer = evidence.peer_at(end)?;
     let addresses = inner_addresses(evidence, other(end));
     let taken = taken(peers, peer, &addresses);
@@ -90,7 +98,7 @@ fn robbed(evidence: &Evidence, end: End, tunnel: &Tunnel, peers: &[Peer]) -> Opt
     lines.extend(not_allowed(evidence, end));
     // With an address left to it, something passes.
     let cut_off = !addresses.iter().any(|address| holds(peers, peer, *address));
-    Some(Found {
+    let found = Found {
         severity: if cut_off {
             Severity::Critical
         } else {
@@ -121,7 +129,8 @@ fn robbed(evidence: &Evidence, end: End, tunnel: &Tunnel, peers: &[Peer]) -> Opt
                 .or(addresses.first().copied()),
         )],
         refused: Vec::new(),
-    })
+    };
+    Some((found, cut_off))
 }
 
 /// The address of the other end that another peer holds. An end may have further addresses that its peer need not hold

@@ -12,7 +12,7 @@ use wirespeed_words::say;
 
 use crate::finding::{Check, Found, Outcome, command, line, percent, remedy_of};
 use crate::readings::{counted, fullest_conntrack, readings};
-use crate::view::ENDS;
+use crate::view::{DIRECTIONS, ENDS};
 use crate::{Change, End, Evidence, Goal, Remedy, Severity, losses};
 
 pub(super) const CODE: &str = "conntrack-full";
@@ -47,7 +47,8 @@ fn run(evidence: &Evidence) -> Outcome {
     outcome
 }
 
-/// And did it cost a connection anything yet?
+/// And may it be why a load of ours carries little? One that moves has its entry, and is no slower for how many others have
+/// theirs: only one that stalls may be without.
 fn found(evidence: &Evidence, end: End) -> Option<(Found, bool)> {
     let table = fullest_conntrack(evidence, end)?;
     let fill = table.fill()?;
@@ -110,7 +111,10 @@ fn found(evidence: &Evidence, end: End) -> Option<(Found, bool)> {
             .collect(),
         refused: Vec::new(),
     };
-    Some((found, refused > 0 || displaced > 0))
+    let stalls = DIRECTIONS
+        .into_iter()
+        .any(|direction| evidence.stalled(direction));
+    Some((found, stalls && (refused > 0 || displaced > 0)))
 }
 
 fn because(place: &str, table: &ConntrackTable, fill: f64, refused: u64, displaced: u64) -> String {

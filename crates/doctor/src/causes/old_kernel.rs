@@ -30,10 +30,21 @@ fn run(evidence: &Evidence) -> Outcome {
     for end in ENDS {
         // Both ends of one kernel are one machine; but each has its own kind of tunnel.
         for fault in kernel_faults() {
-            outcome.found.extend(found(evidence, end, fault));
+            let list = if is_danger(fault) {
+                &mut outcome.of_no_load
+            } else {
+                &mut outcome.found
+            };
+            list.extend(found(evidence, end, fault));
         }
     }
     outcome
+}
+
+/// A peer that stops for good is a danger even while all is well, and no load of ours is slow for it: one that it stops
+/// carries nothing, and `napi-threaded-stall` says so. What only costs speed is not, where speed is fine.
+fn is_danger(fault: &KernelFault) -> bool {
+    fault.concerns == Concerns::ThreadedKernel
 }
 
 /// A check that found the fault at work says it better.
@@ -52,8 +63,7 @@ fn found(evidence: &Evidence, end: End, fault: &KernelFault) -> Option<Found> {
         (evidence.stalled(*direction) || evidence.below(*direction, SLOW) == Some(true))
             && may_harm(evidence, end, fault.concerns, *direction)
     });
-    // A peer that stops for good is a danger even while all is well; what only costs speed is not, where speed is fine.
-    let danger = fault.concerns == Concerns::ThreadedKernel;
+    let danger = is_danger(fault);
     if slow.is_none() && !danger {
         return None;
     }

@@ -1,6 +1,6 @@
 use std::collections::BTreeSet;
 
-use wirespeed_facts::{ConntrackTable, Known, Link};
+use wirespeed_facts::{ConntrackTable, Implementation, Known, Link, LinkDetail};
 use wirespeed_measure::{Direction, NotMeasured, Via};
 use wirespeed_words::{Language, within};
 
@@ -120,14 +120,20 @@ fn each_direction_is_unexplained_by_itself() {
         })
         .to_vec();
     assert_eq!(codes_of(&evidence), [UNEXPLAINED, "mtu-exceeds-path"]);
-    let late = |direction| Asked {
-        what: "another congestion control".to_owned(),
+    // What there was no time for leaves open what it would have told of: of another cause it tells nothing.
+    let late = |code: &str, direction| Asked {
+        what: "what there was no time for".to_owned(),
         direction,
-        by: vec!["congestion-control".to_owned()],
+        by: vec!["congestion-control".to_owned(), code.to_owned()],
     };
-    evidence.no_time = vec![late(Direction::Upload)];
-    assert_eq!(codes_of(&evidence), [UNEXPLAINED, "mtu-exceeds-path"]);
-    evidence.no_time = vec![late(Direction::Download)];
+    for (code, direction) in [
+        ("mtu-exceeds-path", Direction::Upload),
+        ("udp-shaped", Direction::Download),
+    ] {
+        evidence.no_time = vec![late(code, direction)];
+        assert_eq!(codes_of(&evidence), [UNEXPLAINED, "mtu-exceeds-path"]);
+    }
+    evidence.no_time = vec![late("mtu-exceeds-path", Direction::Download)];
     assert_eq!(codes_of(&evidence), ["mtu-exceeds-path"]);
 }
 
@@ -170,12 +176,45 @@ fn what_costs_no_load_explains_no_slow_tunnel() {
         room: 1000,
     });
     unexplained_beside(&evidence, "conntrack-full");
-    // … and one that refuses may not have.
+    // … one that refuses had room for whatever carries something …
     each_sample(&mut evidence, Direction::Upload, Via::Tunnel, |sample| {
         let counted = &mut at(sample, End::Far).protocols;
         counted.insert("Conntrack.drop".to_owned(), 5);
     });
+    unexplained_beside(&evidence, "conntrack-full");
+    // … and perhaps none for what carries nothing.
+    each_sample(&mut evidence, Direction::Upload, Via::Tunnel, |sample| {
+        sample.stalled = true;
+    });
     assert_eq!(codes_of(&evidence), ["conntrack-full"]);
+
+    // A further address that another peer has taken, beside the one that the loads take.
+    let mut evidence = healthy();
+    for direction in DIRECTIONS {
+        set_ratio(&mut evidence, direction, 0.3);
+    }
+    let mut robbed = evidence.clone();
+    facts_of(&mut robbed, End::Here).links[0]
+        .addresses
+        .push("fd00::1/64".to_owned());
+    let Known::Value(peers) = &mut tunnel_of(&mut robbed, End::Far).peers else {
+        panic!("peers of the far end");
+    };
+    let mut other = peers[0].clone();
+    other.public_key = "another-key".to_owned();
+    other.allowed_ips = vec!["fd00::1/128".to_owned()];
+    peers.push(other);
+    unexplained_beside(&robbed, "allowed-ips-overlap");
+
+    // A kernel that may stop a peer for good, and has not.
+    tunnel_of(&mut evidence, End::Far).implementation = Implementation::Kernel;
+    let facts = facts_of(&mut evidence, End::Far);
+    facts.host.kernel = "6.1.150".to_owned();
+    facts.links[0].detail = Known::Value(LinkDetail {
+        threaded: Known::Value(true),
+        ..LinkDetail::default()
+    });
+    unexplained_beside(&evidence, "old-kernel");
 
     // A program that accepts slowly.
     let mut evidence = healthy();
