@@ -2,8 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use wirespeed_facts::{CountersDelta, EndpointRoute, Facts, Link, LinkDetail};
+use wirespeed_facts::{CountersDelta, EndpointRoute, Facts, Known, Link, LinkDetail};
+use wirespeed_words::say;
 
+use crate::losses::Period;
 use crate::{End, Evidence};
 
 /// A network card on the way of the outer packets.
@@ -12,21 +14,56 @@ pub(crate) struct Card<'a> {
     pub(crate) detail: &'a LinkDetail,
 }
 
-/// The cards of an end. A link with a kind (`veth`, `vlan`, `bond` …) is none: those below it are.
+/// The cards of an end of which anything is known.
 pub(crate) fn of(evidence: &Evidence, end: End) -> Vec<Card<'_>> {
-    let mut cards: Vec<Card<'_>> = Vec::new();
+    let links = links(evidence, end).into_iter();
+    links
+        .filter_map(|link| {
+            Some(Card {
+                name: &link.name,
+                detail: link.detail.value()?,
+            })
+        })
+        .collect()
+}
+
+/// The cards of an end of which something is not known, and why: nothing behind the link, or what `part` says.
+pub(crate) fn unknown(
+    evidence: &Evidence,
+    end: End,
+    part: impl Fn(&Card<'_>) -> Option<String>,
+) -> Vec<(&str, String)> {
+    let links = links(evidence, end).into_iter();
+    links
+        .filter_map(|link| {
+            let name = link.name.as_str();
+            let because = match &link.detail {
+                Known::Unknown(because) => because.clone(),
+                Known::Value(detail) => part(&Card { name, detail })?,
+            };
+            Some((name, because))
+        })
+        .collect()
+}
+
+/// The links of an end's cards. One with a kind (`veth`, `vlan`, `bond` …) is none: those below it are.
+fn links(evidence: &Evidence, end: End) -> Vec<&Link> {
+    let mut cards: Vec<&Link> = Vec::new();
     for link in outer_links(evidence, end) {
-        let card = Some(link)
-            .filter(|link| link.kind.is_none() && link.name != "lo")
-            .and_then(|link| {
-                Some(Card {
-                    name: &link.name,
-                    detail: link.detail.value()?,
-                })
-            });
-        cards.extend(card.filter(|card| cards.iter().all(|known| known.name != card.name)));
+        let is_card = link.kind.is_none() && link.name != "lo";
+        if is_card && cards.iter().all(|known| known.name != link.name) {
+            cards.push(link);
+        }
     }
     cards
+}
+
+/// Why a part of a card is not known.
+pub(crate) fn why<T>(part: &Known<T>) -> Option<String> {
+    match part {
+        Known::Unknown(because) => Some(because.clone()),
+        Known::Value(_) => None,
+    }
 }
 
 /// The route of this tunnel's packets to this peer; `None` where it is not known, or depends on a firewall mark.
@@ -80,6 +117,18 @@ fn with_those_below<'a>(facts: &'a Facts, first: &str) -> Vec<&'a Link> {
 }
 
 impl Card<'_> {
+    /// Why it is not known which cores its interrupts went to in any of these periods. Some cards have none of their own.
+    pub(crate) fn interrupts_unknown(&self, periods: &[Period<'_>]) -> Option<String> {
+        let own = match &self.detail.interrupts {
+            Known::Unknown(because) => return Some(because.clone()),
+            Known::Value(own) => own,
+        };
+        let mut periods = periods.iter();
+        let known =
+            own.is_empty() || periods.any(|one| self.interrupts_by_core(&one.readings).is_some());
+        (!known).then(|| say!("doctor-interrupts-not-counted"))
+    }
+
     /// How often its interrupts came, by core in the order of the cores' times; `None` when none is known to have come.
     pub(crate) fn interrupts_by_core(&self, readings: &[&CountersDelta]) -> Option<Vec<u64>> {
         let mut sums: Vec<u64> = Vec::new();

@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use wirespeed_words::say;
 
 use serde_json::json;
+use wirespeed_facts::Known;
 use wirespeed_measure::{Direction, Via};
 use wirespeed_settings::Setting;
 
@@ -49,11 +50,47 @@ fn run(evidence: &Evidence) -> Outcome {
     let mut outcome = Outcome::default();
     for end in ENDS {
         for card in cards::of(evidence, end) {
-            let found = crowded(evidence, end, &card).or_else(|| wandering(evidence, end, &card));
-            outcome.found.extend(found);
+            if let Some(found) = crowded(evidence, end, &card) {
+                outcome.found.push(found);
+            } else if let Some((irqbalance, found)) = wandering(evidence, end, &card) {
+                match irqbalance {
+                    Known::Value(true) => outcome.found.push(found),
+                    Known::Value(false) => {}
+                    Known::Unknown(because) => {
+                        let why = not_known(evidence, end, card.name, because);
+                        outcome.not_known.push(why);
+                    }
+                }
+            }
         }
+        outcome.not_known.extend(unknown(evidence, end));
     }
     outcome
+}
+
+fn not_known(evidence: &Evidence, end: End, card: &str, because: &str) -> String {
+    let place = on(card, evidence.name(end));
+    say!("irq-placement-unknown", place = place, because = because)
+}
+
+/// Why it is not known which cores take the interrupts of this end's cards, where that may be what holds the tunnel back:
+/// where a core is busy.
+fn unknown(evidence: &Evidence, end: End) -> Vec<String> {
+    let busy = |direction: Direction| {
+        held_back(evidence, direction)
+            && cores::of(evidence, end, direction).is_some_and(|cores| cores.busiest >= BUSY)
+    };
+    let periods: Vec<Period<'_>> = losses::periods(evidence, end)
+        .into_iter()
+        .filter(|period| period.direction.is_some_and(busy))
+        .collect();
+    if periods.is_empty() {
+        return Vec::new();
+    }
+    cards::unknown(evidence, end, |card| card.interrupts_unknown(&periods))
+        .into_iter()
+        .map(|(card, because)| not_known(evidence, end, card, &because))
+        .collect()
 }
 
 /// The full core is the one with the interrupts.
@@ -202,13 +239,14 @@ struct Load {
     busiest: Option<f64>,
 }
 
-/// Moved from one core to another between the samples, and the rate with them.
-fn wandering(evidence: &Evidence, end: End, card: &Card<'_>) -> Option<Found> {
+/// Moved from one core to another between the samples, and the rate with them; and does irqbalance run?
+fn wandering<'a>(
+    evidence: &'a Evidence,
+    end: End,
+    card: &Card<'_>,
+) -> Option<(&'a Known<bool>, Found)> {
     let facts = evidence.facts(end)?;
-    if facts.hardware.irqbalance.value() != Some(&true) {
-        return None;
-    }
-    crate::view::DIRECTIONS.into_iter().find_map(|direction| {
+    let found = crate::view::DIRECTIONS.into_iter().find_map(|direction| {
         let mut loads = by_core(evidence, end, card, direction, Via::Tunnel);
         loads.retain(|_, loads| loads.len() >= FEW);
         let (slow, fast) = apart(&loads)?;
@@ -271,7 +309,8 @@ fn wandering(evidence: &Evidence, end: End, card: &Card<'_>) -> Option<Found> {
             remedies: pin(evidence, end, card, fast_core).into_iter().collect(),
             refused: vec![whatever_irqbalance_does(evidence, end)],
         })
-    })
+    })?;
+    Some((&facts.hardware.irqbalance, found))
 }
 
 /// Two cores, the slower first: every sample with the one is slower by far than any with the other.

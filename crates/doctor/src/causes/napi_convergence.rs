@@ -11,7 +11,7 @@ use wirespeed_measure::{Direction, Via};
 use wirespeed_settings::Setting;
 
 use super::cpu_saturated::{HEALTHY_RATIO, held_back, severity};
-use super::old_kernel::threaded;
+use super::old_kernel::{threaded, threaded_unknown};
 use super::{names_host, napi_threaded_stall, one_core_bound, starves};
 use crate::cores::{self, Cores};
 use crate::finding::{Check, Found, Outcome, line, percent, rates_line, remedy_of};
@@ -42,8 +42,24 @@ fn run(evidence: &Evidence) -> Outcome {
             .filter_map(|direction| hit(evidence, end, direction))
             .collect();
         outcome.found.extend(found(evidence, end, &hits));
+        outcome.not_known.extend(unknown(evidence, end));
     }
     outcome
+}
+
+/// Why it is not known that threads are off, where one core received for several peers.
+fn unknown(evidence: &Evidence, end: End) -> Option<String> {
+    let because = threaded_unknown(evidence, end)?;
+    let mut directions = DIRECTIONS.into_iter();
+    directions
+        .any(|direction| on_one_core(evidence, end, direction).is_some())
+        .then(|| {
+            say!(
+                "napi-convergence-unknown",
+                place = evidence.interface_at(end),
+                because = because
+            )
+        })
 }
 
 fn slows(evidence: &Evidence, direction: Direction) -> bool {
@@ -64,7 +80,15 @@ struct Hit {
 }
 
 fn hit(evidence: &Evidence, end: End, direction: Direction) -> Option<Hit> {
-    if threaded(evidence, end) != Some(false) || !held_back(evidence, direction) {
+    if threaded(evidence, end) != Some(false) {
+        return None;
+    }
+    on_one_core(evidence, end, direction)
+}
+
+/// Several peers received on one core, whatever put them there.
+fn on_one_core(evidence: &Evidence, end: End, direction: Direction) -> Option<Hit> {
+    if !held_back(evidence, direction) {
         return None;
     }
     let peers = busy_peers(evidence, end, direction);
@@ -230,7 +254,8 @@ mod tests {
     use super::*;
     use crate::Severity;
     use crate::testing::{
-        at, core, each_sample, facts_of, healthy, nothing, only_finding, set_ratio, tunnel_of,
+        at, core, each_sample, facts_of, healthy, not_checked, nothing, only_finding, set_ratio,
+        tunnel_of,
     };
 
     fn softirq(share: f64) -> CoreTime {
@@ -334,6 +359,22 @@ mod tests {
 
     fn only_finding_of(evidence: &Evidence) -> Finding {
         only_finding(evidence, CODE)
+    }
+
+    #[test]
+    fn threads_that_nobody_knows_of_are_said_where_one_core_receives_for_all() {
+        let unreadable = |mut evidence: Evidence| {
+            facts_of(&mut evidence, End::Far).links[0].detail = Known::Value(LinkDetail::default());
+            evidence
+        };
+        let converged = |others: f64| converged("6.18.3", 0.9, others, 900_000);
+        assert!(!not_checked(&converged(0.3), CODE));
+        assert!(not_checked(&unreadable(converged(0.3)), CODE));
+        assert!(!not_checked(&unreadable(converged(0.71)), CODE));
+        let mut daemon = unreadable(converged(0.3));
+        tunnel_of(&mut daemon, End::Far).implementation =
+            tunnel_of(&mut healthy(), End::Far).implementation.clone();
+        assert!(!not_checked(&daemon, CODE));
     }
 
     #[test]

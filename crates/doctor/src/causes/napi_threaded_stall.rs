@@ -6,11 +6,11 @@
 //!
 //! No load gets through such a tunnel. So it is known from what both ends counted while the tunnel was probed or watched.
 
-use wirespeed_facts::CountersDelta;
+use wirespeed_facts::{CountersDelta, Host};
 use wirespeed_settings::{Setting, shell_word};
 use wirespeed_words::say;
 
-use super::old_kernel::threaded;
+use super::old_kernel::{threaded, threaded_unknown};
 use crate::finding::{Check, Found, Outcome, command, line};
 use crate::versions::{Has, Kernel, KernelFault, kernel_faults};
 use crate::view::ENDS;
@@ -38,8 +38,28 @@ fn run(evidence: &Evidence) -> Outcome {
     let mut outcome = Outcome::default();
     for end in ENDS {
         outcome.found.extend(found(evidence, end));
+        outcome.not_known.extend(unknown(evidence, end));
     }
     outcome
+}
+
+/// Why it is not known that threads are on, where nothing of what the peer sent came out here.
+fn unknown(evidence: &Evidence, end: End) -> Option<String> {
+    let because = threaded_unknown(evidence, end)?;
+    let host = &evidence.facts(end)?.host;
+    (!bears_threads(host) && stands_still(evidence, end).is_some()).then(|| {
+        say!(
+            "napi-threaded-stall-unknown",
+            place = evidence.interface_at(end),
+            because = because
+        )
+    })
+}
+
+/// Is it a kernel with threads by default and without the fault?
+fn bears_threads(host: &Host) -> bool {
+    let free = fault().is_none_or(|fault| fault.of(host) == Has::No);
+    free && Kernel::of(host).is_some_and(|kernel| kernel.at_least(SINCE.0, SINCE.1))
 }
 
 /// The row of the table.
@@ -130,6 +150,13 @@ fn hit(evidence: &Evidence, end: End, own: &CountersDelta, there: &CountersDelta
     })
 }
 
+/// The first time in which the peer sent and nothing came out at this end.
+fn stands_still(evidence: &Evidence, end: End) -> Option<Hit> {
+    windows(evidence, end)
+        .into_iter()
+        .find_map(|(own, there)| hit(evidence, end, own, there))
+}
+
 fn found(evidence: &Evidence, end: End) -> Option<Found> {
     if threaded(evidence, end) != Some(true) {
         return None;
@@ -139,9 +166,7 @@ fn found(evidence: &Evidence, end: End) -> Option<Found> {
     let (severity, confidence, known) = match fault().map(|fault| fault.of(host)) {
         Some(Has::Yes) => (Severity::Critical, 0.95, "yes"),
         Some(Has::Perhaps) => (Severity::Critical, 0.85, "perhaps"),
-        _ if Kernel::of(host).is_some_and(|kernel| kernel.at_least(SINCE.0, SINCE.1)) => {
-            return None;
-        }
+        _ if bears_threads(host) => return None,
         _ => (Severity::Warning, 0.6, "no"),
     };
     let Hit {
@@ -149,9 +174,7 @@ fn found(evidence: &Evidence, end: End) -> Option<Found> {
         received,
         back,
         seconds,
-    } = windows(evidence, end)
-        .into_iter()
-        .find_map(|(own, there)| hit(evidence, end, own, there))?;
+    } = stands_still(evidence, end)?;
     let place = evidence.interface_at(end);
     let from = evidence.name(other(end));
     let mut lines = vec![
@@ -260,7 +283,7 @@ mod tests {
     use wirespeed_words::{Language, within};
 
     use super::*;
-    use crate::testing::{codes, facts_of, healthy, tunnel_of, watched};
+    use crate::testing::{codes, facts_of, healthy, not_checked, tunnel_of, watched};
     use crate::{Diagnosis, judge};
 
     /// A server with the kernel's WireGuard and threads.
@@ -405,6 +428,26 @@ mod tests {
         );
         assert_eq!(first("6.8.12"), (CODE.to_owned(), Severity::Warning, 0.6));
         assert!(!found_in(&judge(&stalled("6.16.0", 50_000, 0))));
+    }
+
+    #[test]
+    fn threads_that_nobody_knows_of_are_said_where_nothing_comes_out() {
+        let unreadable = |mut evidence: Evidence| {
+            facts_of(&mut evidence, End::Far).links[0].detail = Known::Value(LinkDetail::default());
+            evidence
+        };
+        let stalls = || stalled("6.1.150", 50_000, 0);
+        assert!(!not_checked(&stalls(), CODE));
+        let unknown = unreadable(stalls());
+        assert!(not_checked(&unknown, CODE) && !found_in(&judge(&unknown)));
+        let comes_out = stalled("6.1.150", 50_000, 40_000);
+        assert!(!not_checked(&unreadable(comes_out), CODE));
+        let new = stalled("6.16.0", 50_000, 0);
+        assert!(!not_checked(&unreadable(new), CODE));
+        let mut daemon = unreadable(stalls());
+        tunnel_of(&mut daemon, End::Far).implementation =
+            tunnel_of(&mut healthy(), End::Far).implementation.clone();
+        assert!(!not_checked(&daemon, CODE));
     }
 
     #[test]

@@ -3,7 +3,7 @@
 //! Known from the card's `numa_node` and from where its interrupts came during the loads. Every packet then crosses the
 //! link between the sockets, at least once.
 
-use wirespeed_facts::Implementation;
+use wirespeed_facts::{Implementation, Known};
 use wirespeed_measure::Direction;
 use wirespeed_words::say;
 
@@ -35,8 +35,53 @@ fn run(evidence: &Evidence) -> Outcome {
         for card in cards::of(evidence, end) {
             outcome.found.extend(found(evidence, end, &card));
         }
+        outcome.not_known.extend(unknown(evidence, end));
     }
     outcome
+}
+
+/// Directions in which this end receives, and in which it may cost something. As fast as bare, nothing is lost by it; and
+/// sending across the nodes cost next to nothing where it was measured (HPSR 2025, III.C).
+fn may_cost(evidence: &Evidence, end: End, direction: Direction) -> bool {
+    receiver(direction) == end && evidence.below(direction, HEALTHY_RATIO) != Some(false)
+}
+
+/// Why it is not known where the packets of this end's cards are received, and on which node the cards are.
+fn unknown(evidence: &Evidence, end: End) -> Vec<String> {
+    let costs = |direction| may_cost(evidence, end, direction);
+    let periods: Vec<Period<'_>> = losses::periods(evidence, end)
+        .into_iter()
+        .filter(|period| period.direction.is_some_and(costs))
+        .collect();
+    let Some(facts) = evidence.facts(end).filter(|_| !periods.is_empty()) else {
+        return Vec::new();
+    };
+    let nodes = &facts.hardware.numa_nodes;
+    if nodes.value().is_some_and(|nodes| nodes.len() < 2) {
+        return Vec::new();
+    }
+    let part = |card: &Card<'_>| {
+        let detail = card.detail;
+        // The firmware of some machines names no node for a card, and some cards have no interrupts of their own.
+        let nothing_to_place = matches!(&detail.numa_node, Known::Value(None))
+            || detail.interrupts.value().is_some_and(Vec::is_empty);
+        if nothing_to_place {
+            return None;
+        }
+        cards::why(nodes)
+            .or_else(|| cards::why(&detail.numa_node))
+            .or_else(|| card.interrupts_unknown(&periods))
+    };
+    cards::unknown(evidence, end, part)
+        .into_iter()
+        .map(|(card, because)| {
+            say!(
+                "numa-remote-unknown",
+                place = on(card, evidence.name(end)),
+                because = because
+            )
+        })
+        .collect()
 }
 
 /// A core that waits for memory of another node is full earlier.
@@ -84,10 +129,7 @@ fn found(evidence: &Evidence, end: End, card: &Card<'_>) -> Option<Found> {
     let hits: Vec<(Direction, Placed)> = periods
         .iter()
         .filter_map(|period| Some((period.direction?, placed(evidence, end, card, period)?)))
-        // Sending across the nodes cost next to nothing where it was measured (HPSR 2025, III.C).
-        .filter(|(direction, _)| receiver(*direction) == end)
-        // As fast as bare: nothing is lost by it.
-        .filter(|(direction, _)| evidence.below(*direction, HEALTHY_RATIO) != Some(false))
+        .filter(|(direction, _)| may_cost(evidence, end, *direction))
         .collect();
     let (_, first) = hits.first()?;
     let directions: Vec<Direction> = hits.iter().map(|(direction, _)| *direction).collect();
@@ -176,8 +218,8 @@ mod tests {
 
     use super::CODE;
     use crate::testing::{
-        at, codes, core, each_sample, facts_of, healthy, nothing, only_finding, path_mtu,
-        set_ratio, tunnel_of,
+        at, codes, core, each_sample, facts_of, healthy, not_checked, nothing, only_finding,
+        path_mtu, set_ratio, tunnel_of,
     };
     use crate::{End, Evidence, Severity, judge};
 
@@ -277,6 +319,59 @@ mod tests {
         let mut evidence = with_a_full_core([300, 500, 300, 0]);
         evidence.path_mtu[0] = path_mtu(Direction::Upload, 1400);
         evidence
+    }
+
+    #[test]
+    fn what_is_not_known_of_a_card_on_the_way_is_said_where_it_may_cost_something() {
+        const WHY: &str = "not readable";
+        let far_card = |evidence: &mut Evidence, change: fn(&mut LinkDetail)| {
+            let link = facts_of(evidence, End::Far).links.last_mut().unwrap();
+            let Known::Value(detail) = &mut link.detail else {
+                panic!("a card");
+            };
+            change(detail);
+        };
+        let slow = two_sockets([300, 500, 300, 0], 0.6);
+        assert!(!not_checked(&slow, CODE));
+        let mut nodes = slow.clone();
+        facts_of(&mut nodes, End::Far).hardware.numa_nodes = Known::because(WHY);
+        assert!(not_checked(&nodes, CODE));
+        let mut behind = slow.clone();
+        let link = facts_of(&mut behind, End::Far).links.last_mut();
+        link.unwrap().detail = Known::because(WHY);
+        assert!(not_checked(&behind, CODE));
+        for change in [
+            |detail: &mut LinkDetail| detail.numa_node = Known::because(WHY),
+            |detail: &mut LinkDetail| detail.interrupts = Known::because(WHY),
+        ] {
+            let mut unknown = slow.clone();
+            far_card(&mut unknown, change);
+            assert!(not_checked(&unknown, CODE));
+        }
+        let uncounted = two_sockets([0; 4], 0.6);
+        assert!(not_checked(&uncounted, CODE));
+
+        // No matter: as fast as bare, one node, a card of none, one without interrupts, and a machine that sends.
+        let mut fast = two_sockets([0; 4], 0.95);
+        facts_of(&mut fast, End::Far).hardware.numa_nodes = Known::because(WHY);
+        assert!(!not_checked(&fast, CODE));
+        let mut one_node = uncounted.clone();
+        let Known::Value(nodes) = &mut facts_of(&mut one_node, End::Far).hardware.numa_nodes else {
+            panic!("nodes");
+        };
+        nodes.pop();
+        assert!(!not_checked(&one_node, CODE));
+        for change in [
+            |detail: &mut LinkDetail| detail.numa_node = Known::Value(None),
+            |detail: &mut LinkDetail| detail.interrupts = Known::Value(Vec::new()),
+        ] {
+            let mut none = uncounted.clone();
+            far_card(&mut none, change);
+            assert!(!not_checked(&none, CODE));
+        }
+        let mut sends = two_sockets([0; 4], 0.95);
+        set_ratio(&mut sends, Direction::Download, 0.6);
+        assert!(!not_checked(&sends, CODE));
     }
 
     #[test]

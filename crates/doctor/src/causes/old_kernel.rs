@@ -4,12 +4,12 @@
 //! fault is about, and, for faults that only cost speed, where it is slow in the direction that the fault harms, and nothing
 //! that was measured explains that.
 
-use wirespeed_facts::{Implementation, Link};
+use wirespeed_facts::{Implementation, Known, Link};
 use wirespeed_measure::Direction;
 use wirespeed_words::say;
 
 use super::{explained, names_host, napi_threaded_stall, offload_broken};
-use crate::cards::outer_links;
+use crate::cards::{outer_links, why};
 use crate::finding::{Check, Found, Outcome, line, rates_line};
 use crate::versions::{Concerns, Has, KernelFault, kernel_faults};
 use crate::view::{DIRECTIONS, ENDS, receiver, sender};
@@ -204,11 +204,22 @@ const UDP_SEGMENTATION: &str = "tx-udp-segmentation";
 
 /// `threaded` of the kernel's tunnel at an end; `None` for a userspace one, or when it is not known.
 pub(super) fn threaded(evidence: &Evidence, end: End) -> Option<bool> {
+    threads(evidence, end)?.value().copied()
+}
+
+/// Why it is not known whether the kernel's tunnel at an end has threads; `None` for a userspace one, too.
+pub(super) fn threaded_unknown(evidence: &Evidence, end: End) -> Option<String> {
+    why(&threads(evidence, end)?)
+}
+
+fn threads(evidence: &Evidence, end: End) -> Option<Known<bool>> {
     let tunnel = evidence
         .tunnel(end)
         .filter(|tunnel| tunnel.implementation == Implementation::Kernel)?;
-    let link = evidence.facts(end)?.link(&tunnel.name)?;
-    link.detail.value()?.threaded.value().copied()
+    Some(match &evidence.facts(end)?.link(&tunnel.name)?.detail {
+        Known::Unknown(because) => Known::Unknown(because.clone()),
+        Known::Value(detail) => detail.threaded.clone(),
+    })
 }
 
 /// The TUN interface of a daemon that takes and gives trains of segments: the kernel shows the feature on once the daemon

@@ -10,6 +10,7 @@ doctor-process-load = { $program } (pid { $pid }, the load generator)
 doctor-process-own = { $program } (pid { $pid }, wirespeed itself)
 doctor-no-load = no load ran through the tunnel
 doctor-no-load-watched = without a load { $what } is not known
+doctor-interrupts-not-counted = none of its interrupts was counted during the loads
 doctor-line-goodput = TCP goodput, { $direction }, bare and tunnel
 doctor-line-goodput-tunnel = TCP goodput, { $direction }, tunnel only
 doctor-line-counter = { $counter } during the tunnel's loads ({ $direction })

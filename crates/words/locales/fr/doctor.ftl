@@ -10,6 +10,7 @@ doctor-process-load = { $program } (pid { $pid }, le générateur de charge)
 doctor-process-own = { $program } (pid { $pid }, wirespeed lui-même)
 doctor-no-load = aucune charge n’est passée par le tunnel
 doctor-no-load-watched = sans charge, on ignore { $what }
+doctor-interrupts-not-counted = aucune de ses interruptions n’a été comptée pendant les charges
 doctor-line-goodput = débit utile TCP, { $direction }, chemin nu et tunnel
 doctor-line-goodput-tunnel = débit utile TCP, { $direction }, tunnel seul
 doctor-line-counter = { $counter } pendant les charges du tunnel ({ $direction })

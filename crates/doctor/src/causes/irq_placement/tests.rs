@@ -3,7 +3,7 @@ use wirespeed_measure::{Direction, Via};
 
 use super::CODE;
 use crate::testing::{
-    at, codes, core, each_sample, facts_of, healthy, nothing, only_finding, set_ratio,
+    at, codes, core, each_sample, facts_of, healthy, not_checked, nothing, only_finding, set_ratio,
 };
 use crate::{End, Evidence, Severity, judge};
 
@@ -67,6 +67,33 @@ fn one_queue_or_two_cores_or_a_core_with_room_are_no_crowd() {
     only_finding(&crowded([0, 0, 0, 0], 0.97), "one-core-bound");
     only_finding(&crowded([4000, 0, 0, 0], 0.97), "one-core-bound");
     only_finding(&crowded([0, 4000, 0, 0], 0.8), "unexplained");
+}
+
+#[test]
+fn interrupts_that_nobody_knows_of_are_said_where_a_core_is_busy() {
+    let unreadable = |mut evidence: Evidence| {
+        let link = facts_of(&mut evidence, End::Here).links.last_mut().unwrap();
+        link.detail = Known::Value(LinkDetail {
+            interrupts: Known::because("not readable"),
+            ..LinkDetail::default()
+        });
+        evidence
+    };
+    let uncounted = |mut evidence: Evidence| {
+        each_sample(&mut evidence, Direction::Download, Via::Tunnel, |sample| {
+            at(sample, End::Here).interrupts.clear();
+        });
+        evidence
+    };
+    let busy = crowded([0, 4000, 0, 0], 0.97);
+    assert!(!not_checked(&busy, CODE));
+    assert!(not_checked(&unreadable(busy.clone()), CODE));
+    assert!(not_checked(&uncounted(busy.clone()), CODE));
+    let idle = crowded([0, 4000, 0, 0], 0.79);
+    assert!(!not_checked(&unreadable(idle), CODE));
+    let mut fast = busy;
+    set_ratio(&mut fast, Direction::Download, 0.96);
+    assert!(!not_checked(&unreadable(fast), CODE));
 }
 
 /// Gives the card interrupts with these names, each of which comes equally often on core 1.
@@ -167,6 +194,10 @@ fn a_rate_that_follows_the_interrupts_is_found() {
     let mut still = wandering([50e6, 96e6], [0, 1, 0, 1, 0]);
     facts_of(&mut still, End::Here).hardware.irqbalance = Known::Value(false);
     nothing(&still);
+    assert!(!not_checked(&still, CODE));
+    facts_of(&mut still, End::Here).hardware.irqbalance = Known::because("no processes seen");
+    nothing(&still);
+    assert!(not_checked(&still, CODE));
 }
 
 #[test]

@@ -10,3 +10,4 @@ irq-placement-risk = other interrupts and programs of those cores; irqbalance mo
 irq-placement-persistence = the same lines at each start, where the numbers are looked up by their names in /proc/interrupts (they change); where irqbalance runs, `IRQBALANCE_ARGS="{ $bans }"` in /etc/default/irqbalance
 irq-placement-refused = irqbalance on or off as a rule on { $host }
 irq-placement-refused-why = it was measured both faster and slower with WireGuard, depending on the firewall and the machine: try it, measure, keep what is faster
+irq-placement-unknown = { $place }: whether its interrupts go to the right cores is not known: { $because }

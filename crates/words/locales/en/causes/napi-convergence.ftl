@@ -11,3 +11,4 @@ napi-convergence-undo-newer = boot the old one from the boot menu
 napi-convergence-refused = threaded NAPI on { $place }
 napi-convergence-refused-why = with it peers of kernel { $kernel } may stall for good under load ({ $sources })
 napi-convergence-refused-why-perhaps = kernel { $kernel } does not tell whether it is one of those whose peers then may stall for good under load ({ $sources }): ask its distribution
+napi-convergence-unknown = { $place }: one core receives for several peers; whether it receives in threads is not known: { $because }

@@ -15,3 +15,4 @@ napi-threaded-stall-line-source = source
 napi-threaded-stall-public = public
 napi-threaded-stall-remedy = Make the interface anew, without threaded NAPI; then update the kernel
 napi-threaded-stall-risk = the tunnel is down for some seconds: not from a session through this tunnel (systemd-run, or the console); all peers share one core when they receive
+napi-threaded-stall-unknown = { $place }: none of the data that the peer sends comes out; whether it receives in threads is not known: { $because }

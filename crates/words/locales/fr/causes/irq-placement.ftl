@@ -10,3 +10,4 @@ irq-placement-risk = les autres interruptions et programmes de ces cœurs ; ir
 irq-placement-persistence = les mêmes lignes à chaque démarrage, les numéros étant retrouvés par leur nom dans /proc/interrupts (ils changent) ; là où irqbalance tourne, `IRQBALANCE_ARGS="{ $bans }"` dans /etc/default/irqbalance
 irq-placement-refused = irqbalance activé ou arrêté par principe sur { $host }
 irq-placement-refused-why = il a été mesuré tantôt plus rapide, tantôt plus lent avec WireGuard, selon le pare-feu et la machine : essayer, mesurer, garder le plus rapide
+irq-placement-unknown = { $place } : on ignore si ses interruptions vont aux bons cœurs : { $because }

@@ -11,3 +11,4 @@ napi-convergence-undo-newer = démarrer l’ancien depuis le menu de démarrage
 napi-convergence-refused = NAPI en threads sur { $place }
 napi-convergence-refused-why = avec lui, des pairs du noyau { $kernel } peuvent se bloquer définitivement en charge ({ $sources })
 napi-convergence-refused-why-perhaps = le noyau { $kernel } ne dit pas s’il est l’un de ceux dont les pairs peuvent alors se bloquer définitivement en charge ({ $sources }) : le demander à sa distribution
+napi-convergence-unknown = { $place } : un seul cœur reçoit pour plusieurs pairs ; on ignore si la réception se fait dans des threads : { $because }

@@ -15,3 +15,4 @@ napi-threaded-stall-line-source = source
 napi-threaded-stall-public = information publique
 napi-threaded-stall-remedy = Recréer l’interface, sans NAPI en threads ; puis mettre le noyau à jour
 napi-threaded-stall-risk = le tunnel est interrompu quelques secondes : ne pas le faire depuis une session qui passe par lui (systemd-run, ou la console) ; tous les pairs se partagent un cœur à la réception
+napi-threaded-stall-unknown = { $place } : aucune des données que le pair envoie n’en ressort ; on ignore si la réception se fait dans des threads : { $because }

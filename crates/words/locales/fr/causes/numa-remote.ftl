@@ -5,3 +5,4 @@ numa-remote-line-interrupts = interruptions de la carte réseau, et celles qui v
 numa-remote-remedy = Les interruptions de { $card } sur les cœurs de son propre nœud ({ $cores })
 numa-remote-refused = tenir le WireGuard du noyau à l’écart des cœurs de l’autre nœud sur { $host }
 numa-remote-refused-why = il chiffre dans une file de travail par cœur en ligne, sans masque (alloc_workqueue sans WQ_SYSFS ni WQ_UNBOUND, drivers/net/wireguard/device.c)
+numa-remote-unknown = { $place } : on ignore si ses paquets sont reçus sur son propre nœud NUMA : { $because }
