@@ -128,7 +128,7 @@ fn window_drawn(loads: &Loads<'_>, window: Option<&Timeline>, again: Option<&Tim
             words.push(say!(
                 "html-retransmits-words",
                 side = &loads.sides[side],
-                count = units::count(resent.iter().sum::<f64>().round())
+                count = resent.iter().sum::<f64>().round()
             ));
         }
     }

@@ -96,7 +96,10 @@ html-window-title = Window and segments sent again: { $what }
 html-window-panel = Congestion window
 html-retransmits-panel = Segments sent again
 html-window-words = { $side }: window { $median } in the median, between { $low } and { $high }.
-html-retransmits-words = { $side }: { $count } segments sent again.
+html-retransmits-words = { $count ->
+    [one] { $side }: { $count } segment sent again.
+   *[other] { $side }: { $count } segments sent again.
+}
 html-window-unknown = the sender did not tell its window
 html-retransmits-unknown = the sender did not tell what it sent again
 html-window-absent = The sender told neither its congestion window nor what it sent again; over UDP there is neither.

@@ -243,7 +243,10 @@ report-exchanges-first-byte = first byte
 report-exchanges-total = total
 report-exchanges-longest = longest
 report-exchanges-share = Through the tunnel { $share } of the road's new connections per second; with 95 % confidence between { $low } and { $high }.
-report-exchanges-times = { $side }: { $reason }, { $times } times
+report-exchanges-times = { $side }: { $reason }, { $times ->
+    [one] once
+   *[other] { $times } times
+ }
 report-exchanges-cut-off = under way when the sample's time was over
 report-exchanges-not-begun = not begun in time
 report-exchanges-at-connect = connect: { $why }

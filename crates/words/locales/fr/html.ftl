@@ -96,7 +96,10 @@ html-window-title = Fenêtre et retransmissions : { $what }
 html-window-panel = Fenêtre de congestion
 html-retransmits-panel = Segments retransmis
 html-window-words = { $side } : fenêtre médiane { $median }, entre { $low } et { $high }.
-html-retransmits-words = { $side } : { $count } segments retransmis.
+html-retransmits-words = { $count ->
+    [one] { $side } : { $count } segment retransmis.
+   *[other] { $side } : { $count } segments retransmis.
+}
 html-window-unknown = l’émetteur n’a pas donné sa fenêtre
 html-retransmits-unknown = l’émetteur n’a pas donné ses retransmissions
 html-window-absent = L’émetteur n’a donné ni sa fenêtre de congestion ni ses retransmissions ; en UDP, il n’y a ni l’une ni les autres.

@@ -33,6 +33,40 @@ fn plurals_and_numbers_follow_the_language() {
 }
 
 #[test]
+fn one_of_what_is_most_often_several_is_one() {
+    let again = |count: f64| say!("html-retransmits-words", side = "tunnel", count = count);
+    let times = |times: u64| {
+        say!(
+            "report-exchanges-times",
+            side = "s",
+            reason = "r",
+            times = times
+        )
+    };
+    let held_back = |count: u64| {
+        say!(
+            "cloud-limit-because",
+            count = count,
+            interface = "ens5",
+            share = "1 %",
+            allowance = "pps"
+        )
+    };
+    within(Language::English, || {
+        assert_eq!(again(0.0), "tunnel: 0 segments sent again.");
+        assert_eq!(again(1.0), "tunnel: 1 segment sent again.");
+        assert_eq!(times(1), "s: r, once");
+        assert_eq!(times(2), "s: r, 2 times");
+        assert!(held_back(1).contains(" 1 packet of "), "{}", held_back(1));
+    });
+    within(Language::French, || {
+        assert_eq!(again(1.0), "tunnel\u{202f}: 1 segment retransmis.");
+        assert_eq!(again(2.0), "tunnel\u{202f}: 2 segments retransmis.");
+        assert!(held_back(1).contains(" 1 paquet de "), "{}", held_back(1));
+    });
+}
+
+#[test]
 fn places_can_be_told() {
     let french = bundle_of(
         "share = { NUMBER($count, minimumFractionDigits: 1, maximumFractionDigits: 1) }",

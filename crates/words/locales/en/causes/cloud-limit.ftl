@@ -1,5 +1,8 @@
 cloud-limit-title = The cloud provider's limit is reached
-cloud-limit-because = The provider held back or dropped { $count } packets of { $interface } ({ $share } of what it carried) because the instance's allowance of { $allowance ->
+cloud-limit-because = The provider held back or dropped { $count ->
+    [one] { $count } packet
+   *[other] { $count } packets
+ } of { $interface } ({ $share } of what it carried) because the instance's allowance of { $allowance ->
     [bw_in] incoming bandwidth
     [bw_out] outgoing bandwidth
     [pps] packets per second

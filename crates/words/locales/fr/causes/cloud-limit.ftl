@@ -1,5 +1,8 @@
 cloud-limit-title = La limite du fournisseur de cloud est atteinte
-cloud-limit-because = Le fournisseur a retenu ou jeté { $count } paquets de la carte { $interface } ({ $share } de ce qu’elle a transporté), parce que l’instance a épuisé son allocation { $allowance ->
+cloud-limit-because = Le fournisseur a retenu ou jeté { $count ->
+    [one] { $count } paquet
+   *[other] { $count } paquets
+ } de la carte { $interface } ({ $share } de ce qu’elle a transporté), parce que l’instance a épuisé son allocation { $allowance ->
     [bw_in] de débit entrant
     [bw_out] de débit sortant
     [pps] de paquets par seconde
