@@ -1,7 +1,7 @@
 //! The doctor's answer in the terminal: the verdict and the worst findings on one screen, everything else
 //! with `-v`.
 
-use wirespeed_doctor::{EvidenceLine, Finding, Severity, Verdict, leaves_open};
+use wirespeed_doctor::{EvidenceLine, Finding, Remedy, Severity, Verdict, leaves_open};
 use wirespeed_measure::NotMeasured;
 use wirespeed_settings::shell_word;
 use wirespeed_words::say;
@@ -10,13 +10,15 @@ use crate::first_words::first_words;
 use crate::look::{Look, clean, columns, wrap};
 use crate::measured_text;
 use crate::over_time;
-use crate::record::{DoctorRecord, first_command};
+use crate::record::DoctorRecord;
 use crate::{places, readers_words, typed, units, watched_text};
 
 /// Findings shown in full without `-v`.
 const SHOWN_IN_FULL: usize = 3;
 /// Checks that could not be made shown without `-v`.
 const NOT_CHECKED_SHOWN: usize = 4;
+/// Commands of one remedy shown without `-v`.
+const COMMANDS_SHOWN: usize = 4;
 /// Columns of the labels below a finding.
 const LABELS: usize = 12;
 
@@ -232,12 +234,7 @@ fn full(
             out.push_str(&look.labelled(&say!("report-label-useless"), LABELS, &text));
         }
     } else {
-        let label = say!("report-label-by-hand");
-        if let Some(command) = first_command(&finding.remedies) {
-            out.push_str(&look.labelled_command(&label, LABELS, command));
-        } else if let Some(remedy) = finding.remedies.first() {
-            out.push_str(&look.labelled(&label, LABELS, &remedy.title));
-        }
+        out.push_str(&by_hand(&finding.remedies, look));
     }
     out.push_str(&look.labelled_command(
         &say!("report-label-more"),
@@ -245,6 +242,33 @@ fn full(
         &format!("wirespeed explain {}", finding.code),
     ));
     out
+}
+
+/// The first remedy that a person can make; what has a change and no command wirespeed alone can make. Later ones go further
+/// than a person should who has not read about them. Its commands stand there all or not at all: the first of several
+/// mends nothing, or takes a tunnel down that the second brings up.
+fn by_hand(remedies: &[Remedy], look: &Look) -> String {
+    let by_hand = |one: &&Remedy| one.changes.is_empty() || !one.commands.is_empty();
+    let Some(remedy) = remedies.iter().find(by_hand) else {
+        return String::new();
+    };
+    let label = say!("report-label-by-hand");
+    match remedy.commands.len() {
+        0 => look.labelled(&label, LABELS, &remedy.title),
+        1..=COMMANDS_SHOWN => {
+            let mut out = look.labelled_command(&label, LABELS, &remedy.commands.join("\n"));
+            // Nobody watches over what no tune would try.
+            if remedy.changes.is_empty() && !remedy.risk.is_empty() {
+                let lead = format!("  {}", say!("report-label-risk"));
+                out.push_str(&look.labelled(&lead, LABELS, &remedy.risk));
+            }
+            out
+        }
+        count => {
+            let text = say!("report-by-hand-more", title = &remedy.title, count = count);
+            look.labelled(&label, LABELS, &text)
+        }
+    }
 }
 
 fn evidence_line(line: &EvidenceLine) -> String {
@@ -350,6 +374,36 @@ mod tests {
         let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/recorded/");
         let text = std::fs::read_to_string(format!("{folder}{name}.json")).unwrap();
         serde_json::from_str(&text).unwrap()
+    }
+
+    #[test]
+    fn by_hand_are_all_commands_of_a_remedy_or_none() {
+        let look = Look::new(80, false, false);
+        let own = record("doctor-black-hole").findings[0].remedies[0].clone();
+        let of = |commands: &[&str], changes: bool| Remedy {
+            title: "Do it".to_owned(),
+            commands: commands.iter().map(|one| (*one).to_owned()).collect(),
+            changes: if changes {
+                own.changes.clone()
+            } else {
+                Vec::new()
+            },
+            risk: "it may fail".to_owned(),
+            ..own.clone()
+        };
+        let two = ["do this  # on gw1", "do that  # on gw2"];
+        let lines = "  by hand   do this # on gw1\n            do that # on gw2\n";
+        assert_eq!(by_hand(&[of(&two, true)], &look), lines);
+        // No tune would take it back.
+        let risk = format!("{lines}    risk    it may fail\n");
+        assert_eq!(by_hand(&[of(&two, false)], &look), risk);
+        // What wirespeed alone can do stands behind `fix`.
+        assert_eq!(by_hand(&[of(&[], true), of(&two, false)], &look), risk);
+        assert_eq!(by_hand(&[of(&[], true)], &look), "");
+        let nothing_to_type = by_hand(&[of(&[], false), of(&two, false)], &look);
+        assert_eq!(nothing_to_type, "  by hand   Do it\n");
+        let many = by_hand(&[of(&["do this  # on gw1"; 5], false)], &look);
+        assert_eq!(many, "  by hand   Do it (-v shows its 5 commands)\n");
     }
 
     #[test]

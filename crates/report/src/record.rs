@@ -4,7 +4,7 @@
 use serde::{Deserialize, Serialize};
 use wirespeed_doctor::{
     Asked, CongestionTrial, Diagnosis, End, Evidence, FarKind, Finding, HopReport, IdleReturn,
-    Refusal, Remedy, Verdict,
+    Refusal, Verdict,
 };
 use wirespeed_facts::{Facts, Known};
 use wirespeed_measure::statistics::median;
@@ -351,17 +351,6 @@ pub struct PlanRecord {
     pub verdict: Verdict,
     /// Machine's name and its `sh` script.
     pub plan: Vec<(String, String)>,
-}
-
-/// The first line of the first remedy that a person can type, where there is one. Later ones go further than a person
-/// should who has not read about them.
-pub(crate) fn first_command(remedies: &[Remedy]) -> Option<&str> {
-    remedies
-        .first()?
-        .commands
-        .iter()
-        .map(String::as_str)
-        .find(|line| !line.starts_with('#'))
 }
 
 /// The record of a command that could not do its work.

@@ -9,7 +9,7 @@ use std::path::Path;
 
 use json_files::json_files;
 use serde::de::DeserializeOwned;
-use wirespeed_doctor::{Evidence, judge};
+use wirespeed_doctor::{Evidence, Remedy, judge};
 use wirespeed_measure::{Comparison, Interval, Sample, Via};
 use wirespeed_report::{DoctorRecord, Look, TestRecord, TuneRecord, diff};
 use wirespeed_words::{Language, within};
@@ -80,8 +80,13 @@ fn commands(record: &DoctorRecord, far: &str, details: bool) -> Vec<String> {
                 commands.chain(one.undo.lines())
             });
             all.extend(lines.filter_map(typed));
-        } else if let Some(first) = remedies.first().and_then(|one| one.commands.first()) {
-            all.extend(typed(first));
+        } else {
+            let by_hand = |one: &&Remedy| one.changes.is_empty() || !one.commands.is_empty();
+            let first = remedies.iter().find(by_hand);
+            // All of them or none.
+            let shown = first.filter(|one| one.commands.len() <= 4);
+            let lines = shown.iter().flat_map(|one| &one.commands);
+            all.extend(lines.filter_map(|line| typed(line)));
         }
     }
     all

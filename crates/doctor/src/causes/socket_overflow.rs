@@ -236,7 +236,7 @@ fn found(
         evidence: lines,
         because: because(smallest, first),
         remedies: [
-            (!roomy).then(|| for_this_socket(evidence, end, tunnel, smallest)),
+            (!roomy).then(|| for_this_socket(end, tunnel, smallest)),
             (!roomy && !sizes_its_own).then(|| for_every_socket(evidence, end, tunnel, smallest)),
         ]
         .into_iter()
@@ -317,7 +317,7 @@ fn enough(socket: &UdpSocket) -> u64 {
         .min(u64::from(u32::MAX / 2))
 }
 
-fn for_this_socket(evidence: &Evidence, end: End, tunnel: &Tunnel, socket: &UdpSocket) -> Remedy {
+fn for_this_socket(end: End, tunnel: &Tunnel, socket: &UdpSocket) -> Remedy {
     let bytes = enough(socket);
     let setting = Setting::SocketReceiveBuffer {
         interface: tunnel.name.clone(),
@@ -332,16 +332,8 @@ fn for_this_socket(evidence: &Evidence, end: End, tunnel: &Tunnel, socket: &UdpS
             setting,
             value: json!(bytes),
         }],
-        // A tune is started here, whichever end it changes.
-        commands: vec![command(
-            evidence,
-            End::Here,
-            format!(
-                "wirespeed tune {} --far … --only {CODE}  # {}",
-                shell_word(&evidence.interface),
-                say!("socket-overflow-no-command")
-            ),
-        )],
+        // No shell command reaches a running daemon's socket.
+        commands: Vec::new(),
         goal: Goal::Goodput,
         persistence: say!("socket-overflow-persistence-this-socket"),
         risk: say!("socket-overflow-risk-this-socket"),

@@ -59,6 +59,7 @@ report-test-nothing = { $tunnel }: nothing could be measured.
 report-details = -v shows every figure behind this.
 
 # Findings.
+report-by-hand-more = { $title } (-v shows its { $count } commands)
 report-severity-critical = critical
 report-severity-warning = warning
 report-severity-info = info

@@ -62,6 +62,7 @@ report-test-nothing = { $tunnel } : rien n’a pu être mesuré.
 report-details = -v montre tous les chiffres sur lesquels cela repose.
 
 # Constats.
+report-by-hand-more = { $title } (-v en montre les { $count } commandes)
 report-severity-critical = critique
 report-severity-warning = avertissement
 report-severity-info = information

@@ -33,8 +33,8 @@ fn twenty_drops_are_tolerated_and_more_are_not() {
 #[test]
 fn the_far_socket_is_tuned_from_here() {
     let remedy = only_finding(&dropping(500), CODE).remedies[0].clone();
-    let tune = "wirespeed tune wg0 --far … --only socket-overflow  #";
-    assert!(remedy.commands[0].starts_with(tune) && remedy.commands[0].ends_with("# on client"));
+    assert_eq!(remedy.changes[0].end, End::Far);
+    assert!(remedy.commands.is_empty(), "by hand nobody can");
     assert!(remedy.undo.contains("wg1 back to 212\u{a0}992 bytes"));
 }
 

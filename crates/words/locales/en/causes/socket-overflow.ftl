@@ -25,6 +25,5 @@ socket-overflow-unknown-sockets = the sockets of { $interface } are not known: {
 socket-overflow-unknown-load = { $host }: { $why }
 socket-overflow-unknown-how = how the socket stands it
 # Comments behind commands.
-socket-overflow-no-command = no shell command reaches a running daemon's socket
 socket-overflow-note = in the host's own namespace: note it for the way back
 socket-overflow-noted = what was noted

@@ -34,6 +34,5 @@ socket-overflow-unknown-sockets = les sockets de { $interface } ne sont pas conn
 socket-overflow-unknown-load = { $host } : { $why }
 socket-overflow-unknown-how = comment le socket se comporte
 # Commentaires à la suite des commandes.
-socket-overflow-no-command = aucune commande du shell n’atteint le socket d’un démon en marche
 socket-overflow-note = dans l’espace de noms de l’hôte : la noter pour revenir en arrière
 socket-overflow-noted = ce qui a été noté
