@@ -214,13 +214,19 @@ fn list(output: &Output) -> Result<Exit, Failure> {
     }
     let others = wirespeed_lab::of_another_version();
     for id in &others {
-        out.push_str(&look.entry(id.as_str(), 8, &say!("cli-lab-of-another-version")));
+        out.push_str(&of_another_version(id, &look));
     }
     if labs.is_empty() && others.is_empty() {
         let _ = writeln!(out, "  {}", say!("cli-no-labs"));
     }
     terminal::print(&out)?;
     Ok(Exit::Done)
+}
+
+/// A lab of which no more than the name is known: none is taken down but by its own.
+fn of_another_version(id: &LabId, look: &Look) -> String {
+    let said = say!("cli-lab-of-another-version", lab = id.to_string());
+    look.entry(id.as_str(), 8, &said)
 }
 
 fn status(lab: Option<&LabId>, output: &Output) -> Result<Exit, Failure> {
@@ -360,4 +366,22 @@ fn state(status: &LabStatus, look: &Look) -> String {
 pub(crate) fn emulate(arguments: &[String]) -> Result<Exit, Failure> {
     wirespeed_lab::serve(arguments).map_err(|error: LabError| Failure::from(error))?;
     Ok(Exit::Done)
+}
+
+#[cfg(test)]
+mod tests {
+    use wirespeed_words::{Language, within};
+
+    use super::*;
+
+    #[test]
+    fn what_takes_down_a_lab_of_another_version_names_it() {
+        let id: LabId = "old1".parse().unwrap();
+        for language in Language::ALL {
+            let listed = within(language, || {
+                of_another_version(&id, &Look::new(120, false, false))
+            });
+            assert!(listed.contains(" wirespeed lab down old1 "), "{listed}");
+        }
+    }
 }
