@@ -4,7 +4,7 @@ use wirespeed_measure::Direction;
 use wirespeed_tune::Outcome;
 use wirespeed_words::say;
 
-use crate::look::{Look, table};
+use crate::look::{Look, table, table_or_stacked};
 use crate::measured_text::or_unknown;
 use crate::tune_text::kept_nothing;
 use crate::units;
@@ -50,14 +50,46 @@ pub fn demo_begin(description: &str, look: &Look) -> String {
 /// The stages beside the published ones, and every knob before, tuned and after undo.
 pub fn demo_table(story: &DemoStory, look: &Look) -> String {
     let mut out = String::from("\n");
-    out.push_str(&look.bold(&say!("report-demo-stages")));
-    out.push_str("\n\n");
-    let mut rows = Vec::new();
-    let stages = &story.outcome.stages;
-    let published = published();
-    for index in 0..stages.len().max(published.len()) {
-        let mut row = match stages.get(index) {
-            Some(stage) => vec![
+    out.push_str(&look.title(&say!("report-demo-stages")));
+    out.push('\n');
+    out.push_str(&stages(story, look));
+    if let Some(text) = reached(story) {
+        out.push('\n');
+        out.push_str(&look.paragraph(0, &text));
+    }
+    out.push('\n');
+    out.push_str(&look.title(&say!("report-demo-knobs")));
+    out.push('\n');
+    let rows: Vec<Vec<String>> = story.knobs.iter().map(|row| row.to_vec()).collect();
+    let header = [
+        say!("report-demo-knob"),
+        say!("report-stage-before"),
+        say!("report-demo-tuned"),
+        say!("report-demo-undone"),
+    ];
+    out.push_str(&table_or_stacked(look, &header, &rows));
+    let put_back = if story.put_back {
+        say!("report-demo-put-back")
+    } else {
+        say!("report-demo-not-put-back")
+    };
+    out.push_str(&look.paragraph(0, &put_back));
+    out
+}
+
+/// The stages and the published ones: side by side where there is room, and else below each other.
+fn stages(story: &DemoStory, look: &Look) -> String {
+    let ours = [
+        say!("report-here"),
+        Direction::Upload.word(),
+        Direction::Download.word(),
+        say!("report-loaded-rtt"),
+    ];
+    let theirs = [say!("report-demo-there"), say!("report-demo-published")];
+    let rows = story.outcome.stages.iter().enumerate();
+    let rows: Vec<Vec<String>> = rows
+        .map(|(index, stage)| {
+            vec![
                 if index == 0 {
                     say!("report-demo-as-it-was")
                 } else {
@@ -66,46 +98,29 @@ pub fn demo_table(story: &DemoStory, look: &Look) -> String {
                 or_unknown(stage.upload, units::rate),
                 or_unknown(stage.download, units::rate),
                 or_unknown(stage.loaded_rtt, units::time),
-            ],
-            None => vec![String::new(); 4],
-        };
-        match published.get(index) {
-            Some((state, rate)) => row.extend([units::rate(*rate), state.clone()]),
-            None => row.extend([String::new(), String::new()]),
-        }
-        rows.push(row);
+            ]
+        })
+        .collect();
+    let published: Vec<Vec<String>> = published()
+        .into_iter()
+        .map(|(state, rate)| vec![state, units::rate(rate)])
+        .collect();
+    let beside: Vec<Vec<String>> = (0..rows.len().max(published.len()))
+        .map(|index| {
+            let cells = |rows: &[Vec<String>], of: usize| {
+                let row = rows.get(index).cloned();
+                row.unwrap_or_else(|| vec![String::new(); of])
+            };
+            [cells(&rows, ours.len()), cells(&published, theirs.len())].concat()
+        })
+        .collect();
+    let header = [ours.as_slice(), theirs.as_slice()].concat();
+    let whole = table(look, 2, &header, &beside, 1);
+    if look.has_room_for(&whole) {
+        return whole;
     }
-    let header = [
-        say!("report-here"),
-        Direction::Upload.word(),
-        Direction::Download.word(),
-        say!("report-loaded-rtt"),
-        say!("report-demo-published"),
-        say!("report-demo-there"),
-    ];
-    out.push_str(&table(look, 2, &header, &rows, 1));
-    if let Some(text) = reached(story) {
-        out.push('\n');
-        out.push_str(&look.paragraph(0, &text));
-    }
-    out.push('\n');
-    out.push_str(&look.bold(&say!("report-demo-knobs")));
-    out.push_str("\n\n");
-    let rows: Vec<Vec<String>> = story.knobs.iter().map(|row| row.to_vec()).collect();
-    let header = [
-        say!("report-demo-knob"),
-        say!("report-stage-before"),
-        say!("report-demo-tuned"),
-        say!("report-demo-undone"),
-    ];
-    out.push_str(&table(look, 2, &header, &rows, 1));
-    let put_back = if story.put_back {
-        say!("report-demo-put-back")
-    } else {
-        say!("report-demo-not-put-back")
-    };
-    out.push_str(&look.paragraph(0, &put_back));
-    out
+    let ours = table_or_stacked(look, &ours, &rows);
+    format!("{ours}\n{}", table(look, 2, &theirs, &published, 1))
 }
 
 fn reached(story: &DemoStory) -> Option<String> {

@@ -17,7 +17,7 @@ use wirespeed_reach::{Machine, OpenOptions, Place};
 use wirespeed_report::{DemoStory, TuneRecord};
 use wirespeed_settings::Setting;
 use wirespeed_tune::Outcome;
-use wirespeed_words::{language, say};
+use wirespeed_words::{language, say, units};
 
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -133,7 +133,7 @@ fn show(lab: &Lab, cancelled: &AtomicBool) -> Result<DemoStory, Failure> {
             .into_iter()
             .zip(tuned)
             .zip(after)
-            .map(|(((name, before), (_, tuned)), (_, after))| [name, before, tuned, after])
+            .map(|((before, tuned), after)| [before.name, before.shown, tuned.shown, after.shown])
             .collect(),
         outcome,
     };
@@ -260,8 +260,41 @@ fn may_go_on(arguments: &[&str], code: Option<i32>, record: Option<&str>) -> Res
     }
 }
 
-/// The knobs that a tune may turn, as the machines say themselves: name and value.
-fn knobs(lab: &Lab) -> Result<Vec<(String, String)>, Failure> {
+/// What a tune may turn.
+#[derive(Debug, PartialEq)]
+struct Knob {
+    name: String,
+    /// As the machine says it; what is shown may be rounded.
+    exact: String,
+    shown: String,
+}
+
+impl Knob {
+    /// One whose value is a word.
+    fn word(name: String, value: String) -> Self {
+        Self {
+            name,
+            exact: value.clone(),
+            shown: value,
+        }
+    }
+
+    /// One of so many bytes, or of so many for each of several.
+    fn bytes(name: String, sizes: &[u32]) -> Self {
+        let each = |told: fn(u32) -> String| sizes.iter().map(move |size| told(*size));
+        let mut shown: Vec<String> = each(|size| units::bytes(f64::from(size))).collect();
+        // The two sockets of a tunnel, IPv4 and IPv6, are most often alike.
+        shown.dedup();
+        Self {
+            name,
+            exact: each(|size| size.to_string()).collect::<Vec<_>>().join(" "),
+            shown: shown.join(", "),
+        }
+    }
+}
+
+/// The knobs that a tune may turn, as the machines say themselves.
+fn knobs(lab: &Lab) -> Result<Vec<Knob>, Failure> {
     let mut all = Vec::new();
     for host in lab.ends() {
         let machine = Machine::open(
@@ -272,19 +305,15 @@ fn knobs(lab: &Lab) -> Result<Vec<(String, String)>, Failure> {
         for tunnel in &facts.tunnels {
             let (link, on) = (&tunnel.name, &host.name);
             let mtu = say!("cli-knob-mtu", link = link, host = on);
-            all.push((mtu, tunnel.mtu.to_string()));
-            let buffers = match &tunnel.sockets {
-                Known::Value(sockets) => {
-                    let sizes: Vec<String> = sockets
-                        .iter()
-                        .map(|socket| socket.receive_buffer.to_string())
-                        .collect();
-                    sizes.join(", ")
-                }
-                Known::Unknown(why) => why.clone(),
-            };
+            all.push(Knob::bytes(mtu, &[tunnel.mtu]));
             let receive = say!("cli-knob-buffers", link = link, host = on);
-            all.push((receive, buffers));
+            all.push(match &tunnel.sockets {
+                Known::Value(sockets) => {
+                    let sizes = sockets.iter().map(|socket| socket.receive_buffer);
+                    Knob::bytes(receive, &sizes.collect::<Vec<u32>>())
+                }
+                Known::Unknown(why) => Knob::word(receive, why.clone()),
+            });
             let queues = say!("cli-knob-queueing", link = link, host = on);
             let link = facts.links.iter().find(|link| link.name == tunnel.name);
             let queueing = match link.map(|link| &link.qdisc) {
@@ -292,7 +321,7 @@ fn knobs(lab: &Lab) -> Result<Vec<(String, String)>, Failure> {
                 Some(Known::Unknown(why)) => why.clone(),
                 None => say!("cli-no-link"),
             };
-            all.push((queues, queueing));
+            all.push(Knob::word(queues, queueing));
         }
     }
     Ok(all)
@@ -358,6 +387,17 @@ mod tests {
         };
         let lacks = wirespeed_report::demo_lacks(&story, ENOUGH, &[]);
         assert!(lacks[0].starts_with("nothing kept: "), "{lacks:?}");
+    }
+
+    #[test]
+    fn a_knob_is_shown_in_units_and_held_to_the_byte() {
+        let knob = |sizes: &[u32]| Knob::bytes("receive buffers".to_owned(), sizes);
+        assert_eq!(knob(&[4_194_304; 2]).shown, "4.00 MiB");
+        assert_eq!(knob(&[4_194_304, 12_288]).shown, "4.00 MiB, 12.0 KiB");
+        let (before, after) = (knob(&[4_194_304]), knob(&[4_194_305]));
+        assert_eq!(before.shown, after.shown);
+        assert_ne!(before, after);
+        assert_ne!(knob(&[4_194_304]), knob(&[4_194_304; 2]));
     }
 
     #[test]

@@ -8,8 +8,9 @@ use wirespeed_measure::{
     CUT_OFF, Direction, Estimate, ExchangeComparison, ExchangeSample, PassiveWatch, PeerWatched,
     Percentiles, RateSweep, SweepStep, Via, Watched,
 };
-use wirespeed_report::{DoctorRecord, HopsRecord, Look, TestRecord};
-use wirespeed_words::{Language, within};
+use wirespeed_report::{DemoStory, DoctorRecord, HopsRecord, Look, TestRecord, TuneRecord};
+use wirespeed_tune::Stage;
+use wirespeed_words::{Language, say, units, within};
 
 use super::{WIDTHS, assert_fits_but, commands, recorded};
 
@@ -255,5 +256,62 @@ fn the_rates_of_a_sweep() {
         "sweep",
         |details| commands(&a_sweep(), far, details),
         |look| wirespeed_report::doctor(&a_sweep(), far, look),
+    );
+}
+
+/// What the demonstration ends with, in the figures of docs/first-tunnel.md.
+fn a_demonstration() -> DemoStory {
+    let mut outcome = recorded::<TuneRecord>("tune-black-hole.json").outcome;
+    let stages = [
+        ("before", 0.0, 0.0, 0.0104),
+        ("icmp-black-hole", 4.9e6, 4.75e6, 0.0103),
+        ("socket-overflow", 178e6, 182e6, 0.0528),
+        ("bufferbloat", 169e6, 173e6, 0.0254),
+    ];
+    let like = outcome.stages[0].clone();
+    outcome.stages = stages
+        .map(|(label, upload, download, loaded_rtt)| Stage {
+            label: label.to_owned(),
+            upload: Some(upload),
+            download: Some(download),
+            loaded_rtt: Some(loaded_rtt),
+            ..like.clone()
+        })
+        .into();
+    let mut knobs = Vec::new();
+    for (link, host) in [("wganqd0", "gw1"), ("wganqd1", "gw2")] {
+        let named = |name: String, values: [String; 3]| {
+            let [before, tuned, undone] = values;
+            [name, before, tuned, undone]
+        };
+        let bytes = |values: [f64; 3]| values.map(units::bytes);
+        knobs.push(named(
+            say!("cli-knob-mtu", link = link, host = host),
+            bytes([1420.0, 1340.0, 1420.0]),
+        ));
+        knobs.push(named(
+            say!("cli-knob-buffers", link = link, host = host),
+            bytes([12_288.0, 4_194_304.0, 12_288.0]),
+        ));
+        knobs.push(named(
+            say!("cli-knob-queueing", link = link, host = host),
+            ["noqueue", "tbf", "noqueue"].map(str::to_owned),
+        ));
+    }
+    DemoStory {
+        outcome,
+        possible: Some(185e6),
+        reached: Some(0.91),
+        knobs,
+        put_back: true,
+    }
+}
+
+#[test]
+fn the_stages_of_the_demonstration() {
+    looks(
+        "demo",
+        |_| Vec::new(),
+        |look| wirespeed_report::demo_table(&a_demonstration(), look),
     );
 }
