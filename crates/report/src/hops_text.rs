@@ -41,9 +41,8 @@ pub fn hops(record: &HopsRecord, look: &Look) -> String {
         }
     }
     if let Some(record) = &record.doctor {
-        let to = record
-            .far_name()
-            .map_or_else(|| say!("report-hops-next"), str::to_owned);
+        let next = record.far_name();
+        let to = next.map_or_else(|| say!("report-hops-next"), str::to_owned);
         let from = record
             .machines
             .first()
@@ -57,8 +56,8 @@ pub fn hops(record: &HopsRecord, look: &Look) -> String {
             "here" => String::new(),
             other => typed::behind(other),
         };
-        let far = format!(" --far {}", shell_word(&to));
-        out.push_str(&doctor_on(record, &far, &on, look));
+        let far = next.map(|name| format!(" --far {}", shell_word(name)));
+        out.push_str(&doctor_on(record, &far.unwrap_or_default(), &on, look));
     }
     out
 }

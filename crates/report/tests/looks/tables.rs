@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use wirespeed_doctor::{Evidence, Verdict, judge, judge_hops};
+use wirespeed_doctor::{End, Evidence, Verdict, judge, judge_hops};
 use wirespeed_facts::{CoreTime, CountersDelta, Known, LinkCounters};
 use wirespeed_measure::{
     CUT_OFF, Direction, Estimate, ExchangeComparison, ExchangeSample, PassiveWatch, PeerWatched,
@@ -80,6 +80,16 @@ fn a_chain_of_machines_with_long_names_fits_as_well() {
             );
         });
     }
+}
+
+#[test]
+fn the_end_of_a_hop_that_has_no_name_is_not_typed() {
+    let mut record = chain("ssh://root@hub", "ssh://root@nas");
+    let doctor = record.doctor.as_mut().expect("a look at the worst hop");
+    doctor.machines.retain(|machine| machine.end == End::Here);
+    let text = wirespeed_report::hops(&record, &Look::new(120, false, false));
+    assert!(text.contains(" to the next machine"), "{text}");
+    assert!(!text.contains("--far"), "{text}");
 }
 
 fn watched(interface: &str, received: u64, sent: u64) -> Watched {
