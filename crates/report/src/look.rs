@@ -85,7 +85,7 @@ impl Look {
     }
 
     /// Is there room for every line?
-    pub(crate) fn has_room_for(&self, text: &str) -> bool {
+    pub fn has_room_for(&self, text: &str) -> bool {
         text.lines().all(|line| columns(line) <= self.width)
     }
 

@@ -268,8 +268,9 @@ fn only(id: Option<&LabId>) -> Result<Lab, Failure> {
     }
 }
 
-fn hosts(lab: &Lab, look: &Look) -> String {
-    let rows: Vec<Vec<String>> = lab.hosts.iter().map(host_row).collect();
+/// A row for each host, or a few words where there is no room for that.
+fn hosts(hosts: &[Host], look: &Look) -> String {
+    let rows: Vec<Vec<String>> = hosts.iter().map(host_row).collect();
     let heads = [
         say!("cli-head-host"),
         say!("cli-head-namespace"),
@@ -278,7 +279,18 @@ fn hosts(lab: &Lab, look: &Look) -> String {
         say!("cli-head-site"),
         say!("cli-head-interface"),
     ];
-    sheet(look, &heads, &rows)
+    let table = sheet(look, &heads, &rows);
+    if look.has_room_for(&table) {
+        return table;
+    }
+    let mut out = String::new();
+    for row in &rows {
+        let cells = heads.iter().zip(row).skip(1);
+        let known = cells.filter(|(_, cell)| !cell.is_empty());
+        let said: Vec<String> = known.map(|(head, cell)| format!("{head} {cell}")).collect();
+        out.push_str(&look.entry(&row[0], 8, &said.join(", ")));
+    }
+    out
 }
 
 fn carrier(lab: &Lab) -> String {
@@ -309,7 +321,7 @@ fn ready(lab: &Lab, look: &Look) -> String {
     let [first, second] = lab.ends();
     let mut out = look.hanging(&format!("{}  ", lab.id), 0, lab.scenario.said());
     out.push('\n');
-    out.push_str(&hosts(lab, look));
+    out.push_str(&hosts(&lab.hosts, look));
     let carried = say!("cli-carried-by", carrier = carrier(lab));
     out.push_str(&labelled(look, &say!("cli-head-tunnel"), &carried));
     for note in &lab.notes {
@@ -347,7 +359,7 @@ fn state(status: &LabStatus, look: &Look) -> String {
         ),
     );
     out.push('\n');
-    out.push_str(&hosts(lab, look));
+    out.push_str(&hosts(&lab.hosts, look));
     out.push('\n');
     for host in status
         .hosts
@@ -382,6 +394,32 @@ mod tests {
                 of_another_version(&id, &Look::new(120, false, false))
             });
             assert!(listed.contains(" wirespeed lab down old1 "), "{listed}");
+        }
+    }
+
+    #[test]
+    fn the_hosts_of_a_lab_fit_any_terminal() {
+        let address = Some(std::net::Ipv4Addr::new(10, 200, 100, 101));
+        let all: Vec<Host> = ["client", "server"]
+            .map(|name| Host {
+                name: name.to_owned(),
+                namespace: format!("ws-abcdefgh-{name}"),
+                tunnel_interface: Some("wgabcdefgh0".to_owned()),
+                hub_interfaces: None,
+                road_address: address,
+                tunnel_address: address,
+                site_address: None,
+            })
+            .into();
+        for language in Language::ALL {
+            for width in [60, 80, 120] {
+                let look = Look::new(width, false, false);
+                let text = within(language, || hosts(&all, &look));
+                assert!(look.has_room_for(&text), "{width}: {text}");
+                for host in &all {
+                    assert!(text.contains(&host.namespace), "{width}: {text}");
+                }
+            }
         }
     }
 }
