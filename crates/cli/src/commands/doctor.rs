@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
-use wirespeed_doctor::{Diagnosis, Evidence, Options, Verdict, investigate, judge, watch};
+use wirespeed_doctor::{Diagnosis, Evidence, FarKind, Options, Verdict, investigate, judge, watch};
 use wirespeed_measure::LONGEST_WATCH;
 use wirespeed_reach::Place;
 use wirespeed_report::{DoctorRecord, Schema, Versioned};
@@ -165,7 +165,10 @@ fn measure(arguments: &Arguments) -> Result<Evidence, Failure> {
 
 fn show(evidence: &Evidence, diagnosis: &Diagnosis, arguments: &Arguments) -> Result<(), Failure> {
     let record = DoctorRecord::new(evidence, diagnosis);
-    let far = arguments.far.as_typed();
+    let far = match arguments.from {
+        Some(_) => as_recorded(evidence, &arguments.far).as_typed(),
+        None => arguments.far.as_typed(),
+    };
     if arguments.show.json {
         terminal::print_json(&record)?;
     } else {
@@ -177,12 +180,53 @@ fn show(evidence: &Evidence, diagnosis: &Diagnosis, arguments: &Arguments) -> Re
         .write_html(|| wirespeed_report::html::doctor(&record, &far))
 }
 
+/// With the other end that a recording was made with, where its name says how to reach it: what an answer gives to type from
+/// one side alone would measure too little.
+fn as_recorded(evidence: &Evidence, typed: &FarOptions) -> FarOptions {
+    let far = match evidence.far_kind {
+        FarKind::Wirespeed | FarKind::Iperf3 => evidence.far_name.parse().ok(),
+        FarKind::Nothing => None,
+    };
+    FarOptions {
+        far,
+        ..typed.clone()
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use clap::Parser;
     use clap::error::ErrorKind;
 
     use super::*;
+
+    #[test]
+    fn a_recording_brings_its_other_end() {
+        let recorded = include_str!("../../../doctor/tests/cases/socket-overflow.json");
+        let mut evidence: Evidence = serde_json::from_str(recorded).expect("a recording");
+        let line = "doctor --from slow.json";
+        let Alone { arguments } = Alone::try_parse_from(line.split(' ')).expect("arguments");
+        for (kind, name, typed) in [
+            (
+                FarKind::Wirespeed,
+                "ssh://root@nas",
+                " --far ssh://root@nas",
+            ),
+            (FarKind::Wirespeed, "netns:b", " --far netns:b"),
+            (
+                FarKind::Iperf3,
+                "iperf3://nas:5201",
+                " --far iperf3://nas:5201",
+            ),
+            // A name that somebody gave it.
+            (FarKind::Wirespeed, "server", ""),
+            (FarKind::Nothing, "here", ""),
+        ] {
+            evidence.far_kind = kind;
+            name.clone_into(&mut evidence.far_name);
+            assert_eq!(as_recorded(&evidence, &arguments.far).as_typed(), typed);
+        }
+    }
 
     #[derive(Debug, Parser)]
     struct Alone {
