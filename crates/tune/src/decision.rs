@@ -160,7 +160,7 @@ fn why(goal: Goal, gain: Option<Estimate>, seen: &Seen, guards: &[Guard]) -> Str
     }
 }
 
-/// A guard as people read it; its name in English.
+/// A guard as people read it.
 pub fn guard_word(name: &str) -> String {
     match name {
         "loaded-rtt" => say!("tune-guard-loaded-rtt"),
@@ -423,7 +423,7 @@ mod tests {
             }),
         );
         assert!(
-            !decision.kept && decision.why.contains("loaded-rtt"),
+            !decision.kept && decision.why.contains("round trip under load"),
             "{}",
             decision.why
         );

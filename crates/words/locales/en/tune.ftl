@@ -1,9 +1,9 @@
 # What a tune tries, keeps and refuses.
 
-tune-guard-loaded-rtt = loaded-rtt
+tune-guard-loaded-rtt = round trip under load
 tune-guard-goodput = goodput
 tune-guard-drops = drops
-tune-guard-cpu-per-byte = cpu-per-byte
+tune-guard-cpu-per-byte = processor time per byte
 tune-why-too-few = not proved: only { $pairs } of { $of } pairs could be compared
 tune-why-worse = it made things worse, over { $pairs } pairs
 tune-why-not-proved = not proved: the interval of the gain includes zero over { $pairs } pairs
