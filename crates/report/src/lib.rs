@@ -4,6 +4,7 @@
 //! finished value into text. What is said is in `report.ftl` of each language (`crates/words`); each module
 //! has the layout of one kind of report.
 
+mod changes_text;
 mod demo_text;
 pub mod diff;
 mod doctor_text;
@@ -29,6 +30,7 @@ pub mod units;
 mod versioned;
 mod watched_text;
 
+pub use changes_text::{not_put_back, put_back, tune_status};
 pub use demo_text::{DemoStory, demo_begin, demo_end, demo_lacks, demo_table};
 pub use doctor_text::doctor;
 pub use hops_text::hops;
@@ -37,5 +39,5 @@ pub use page::page;
 pub use places::told;
 pub use record::*;
 pub use test_text::{against, test};
-pub use tune_text::{not_put_back, plan, put_back, tune, tune_status};
+pub use tune_text::{plan, tune};
 pub use versioned::{Schema, StatusRecord, UndoRecord, Versioned};

@@ -3,13 +3,12 @@
 use wirespeed_doctor::{End, Goal, Verdict};
 use wirespeed_measure::Direction;
 use wirespeed_settings::{Setting, Value};
-use wirespeed_tune::{
-    Experiment, Outcome, PutBack, PutBackResult, Stage, State, Status, guard_word,
-};
+use wirespeed_tune::{ChangeMade, Experiment, Outcome, Stage, guard_word};
 use wirespeed_words::say;
 
+use crate::changes_text::put_back_words;
 use crate::doctor_text::{missing, told};
-use crate::look::{Look, clean, columns, table_or_stacked};
+use crate::look::{Look, clean, table_or_stacked};
 use crate::measured_text::or_unknown;
 use crate::over_time;
 use crate::record::{PlanRecord, TuneRecord};
@@ -172,117 +171,30 @@ fn how_to_go_on(record: &TuneRecord, far_options: &str, look: &Look) -> String {
         NEXT,
         &format!("wirespeed tune undo{far_options}"),
     ));
-    out
-}
-
-/// What an undo did, machine by machine.
-pub fn put_back(machines: &[(String, Vec<PutBack>)], look: &Look) -> String {
-    let mut out = String::new();
-    for (machine, outcomes) in machines {
-        let machine = &machine_words(machine);
-        if outcomes.is_empty() {
-            out.push_str(&look.hanging(
-                &format!("{}  ", look.bold(machine)),
-                0,
-                &say!("report-tune-unchanged"),
-            ));
-        }
-        for outcome in outcomes {
-            out.push_str(&look.hanging(
-                &format!("{}  ", look.bold(machine)),
-                columns(machine) + 2,
-                &put_back_words(outcome),
-            ));
-        }
+    if look.details || record.confirmed {
+        out.push_str(&over_restarts(&record.outcome.kept, look));
     }
     out
 }
 
-/// What could not be put back, a line each, of what an undo or the beginning of a tune did on machines by these names.
-pub fn not_put_back<'a>(
-    outcomes: impl IntoIterator<Item = (&'a String, &'a PutBack)>,
-) -> Vec<String> {
-    outcomes
-        .into_iter()
-        .filter(|(_, outcome)| matches!(outcome.result, PutBackResult::Failed { .. }))
-        .map(|(machine, outcome)| told(&machine_words(machine), &put_back_words(outcome)))
-        .collect()
-}
-
-fn machine_words(machine: &str) -> String {
-    clean(&places::told(machine))
-}
-
-pub(crate) fn put_back_words(put_back: &PutBack) -> String {
-    let setting = setting_words(&put_back.setting);
-    let before = setting_value(&put_back.setting, &put_back.before);
-    match &put_back.result {
-        PutBackResult::PutBack => say!("report-put-back", setting = setting, before = before),
-        PutBackResult::ChangedByOthers { now } => say!(
-            "report-put-back-changed",
-            setting = setting,
-            now = now,
-            before = before
-        ),
-        PutBackResult::Gone => say!("report-put-back-gone", setting = setting),
-        PutBackResult::Failed { why } => say!(
-            "report-put-back-failed",
-            setting = setting,
-            before = before,
-            why = why
-        ),
-    }
-}
-
-/// Where the tunes of some machines are.
-pub fn tune_status(machines: &[(String, Status)], look: &Look) -> String {
-    let mut out = String::new();
-    for (machine, status) in machines {
-        let machine = &machine_words(machine);
-        let text = match &status.state {
-            State::Idle => say!("report-state-idle"),
-            State::Experimenting { process } => {
-                say!("report-state-at-work", process = process.to_string())
-            }
-            State::Kept { seconds_left } => {
-                say!("report-state-kept", time = units::time(*seconds_left))
-            }
-            State::Confirmed { .. } => say!("report-state-confirmed"),
-            State::Undone { why, .. } => say!("report-state-undone", why = why),
-        };
-        out.push_str(&look.hanging(
-            &format!("{}  ", look.bold(machine)),
-            columns(machine) + 2,
-            &text,
-        ));
-        for change in &status.changes {
-            let mut text = told(
-                &setting_words(&change.setting),
-                &format!(
-                    "{} → {}",
-                    setting_value(&change.setting, &change.before),
-                    setting_value(&change.setting, &change.tuned)
-                ),
-            );
-            match &change.now {
-                Some(now) if *now == change.tuned => {}
-                Some(now) => {
-                    let now = setting_value(&change.setting, now);
-                    text = say!("report-change-now", change = text, now = now);
-                }
-                None => text = say!("report-change-now-unknown", change = text),
-            }
-            out.push_str(&look.hanging("  ", 4, &text));
-        }
-        let outcomes = match &status.state {
-            State::Undone { outcomes, .. } => outcomes.as_slice(),
-            _ => &[],
-        };
-        for outcome in outcomes.iter().chain(&status.recovered) {
-            out.push_str(&look.hanging("  ", 4, &put_back_words(outcome)));
-        }
+/// Where each change is written down to stay: once it is confirmed nothing else tells, for the tunnel is mended.
+fn over_restarts(kept: &[ChangeMade], look: &Look) -> String {
+    let mut out = format!("\n{}", look.title(&say!("report-keep-all")));
+    for made in kept {
+        let how = made.setting.persistence(&made.after);
+        out.push_str(&look.hanging("  ", 4, &told(&change_words(made), &how)));
     }
     out
+}
+
+/// What was changed, and where.
+pub(crate) fn change_words(made: &ChangeMade) -> String {
+    let host = places::told(&made.host);
+    clean(&say!(
+        "doctor-on",
+        what = made.setting.describe(),
+        host = host
+    ))
 }
 
 /// The plan: one script after the other, each under the name of its machine.
@@ -296,32 +208,6 @@ pub fn plan(record: &PlanRecord) -> String {
         .map(|(_, script)| script.as_str())
         .collect::<Vec<_>>()
         .join("\n")
-}
-
-fn setting_words(setting: &Setting) -> String {
-    match setting {
-        Setting::LinkMtu { interface } => say!("report-setting-mtu", interface = interface),
-        Setting::SocketReceiveBuffer { interface } => {
-            say!("report-setting-buffer", interface = interface)
-        }
-        Setting::RouteCongestion { interface } => {
-            say!("report-setting-congestion", interface = interface)
-        }
-        Setting::EgressShaper { interface } => say!("report-setting-shaper", interface = interface),
-        Setting::ReceiveRing { interface } => say!("report-setting-ring", interface = interface),
-        Setting::InterruptCores { interrupt } => say!(
-            "report-setting-interrupt",
-            interrupt = interrupt.to_string()
-        ),
-        Setting::Governor => say!("report-setting-governor"),
-        Setting::ThreadedNapi { interface } => say!("report-setting-napi", interface = interface),
-        Setting::LinkOffload { interface, feature } => say!(
-            "report-setting-offload",
-            feature = feature,
-            interface = interface
-        ),
-        Setting::Sysctl { name } => name.clone(),
-    }
 }
 
 fn one(experiment: &Experiment, look: &Look) -> String {
@@ -425,38 +311,10 @@ fn unit_of(setting: &Setting) -> &'static str {
 
 #[cfg(test)]
 mod tests {
-    use wirespeed_tune::ChangeInForce;
     use wirespeed_words::{Language, within};
 
     use super::*;
-
-    const HERE: &str = "here";
-
-    fn put_back_of(result: PutBackResult) -> PutBack {
-        PutBack {
-            setting: Setting::LinkMtu {
-                interface: "wg0".to_owned(),
-            },
-            before: 1420.into(),
-            result,
-        }
-    }
-
-    fn refused() -> PutBack {
-        put_back_of(PutBackResult::Failed {
-            why: "the kernel said no".to_owned(),
-        })
-    }
-
-    fn french(text: impl Fn(&Look) -> String) -> String {
-        within(Language::French, || text(&Look::new(120, false, true)))
-    }
-
-    fn assert_named(text: &str) {
-        assert!(text.contains("cette machine"), "{text}");
-        let mut words = text.split(|letter: char| !letter.is_alphanumeric());
-        assert!(!words.any(|word| word == HERE), "{text}");
-    }
+    use crate::changes_text::tests::{HERE, assert_named, french, refused};
 
     #[test]
     fn this_machine_is_named_in_the_readers_language() {
@@ -471,31 +329,19 @@ mod tests {
         let page = within(Language::French, || crate::html::tune(&record, ""));
         assert!(page.contains("mtu on cette machine, netns"), "{page}");
         assert!(page.contains("cette machine n’a plus répondu"), "{page}");
-
-        for outcomes in [Vec::new(), vec![refused()]] {
-            let machines = [(HERE.to_owned(), outcomes)];
-            assert_named(&french(|look| put_back(&machines, look)));
-        }
-        let status = Status {
-            state: State::Idle,
-            interface: None,
-            begun_at: None,
-            changes: Vec::<ChangeInForce>::new(),
-            recovered: Vec::new(),
-        };
-        let machines = [(HERE.to_owned(), status)];
-        assert_named(&french(|look| tune_status(&machines, look)));
     }
 
     #[test]
-    fn only_what_is_still_changed_is_told_of() {
-        let here = HERE.to_owned();
-        let outcomes = [put_back_of(PutBackResult::PutBack), refused()];
-        let lines = not_put_back(outcomes.iter().map(|outcome| (&here, outcome)));
-        let [line] = lines.as_slice() else {
-            panic!("{lines:?}");
-        };
-        assert!(line.starts_with("here: "), "{line}");
-        assert!(line.contains("the kernel said no"), "{line}");
+    fn what_was_kept_is_told_with_the_line_that_keeps_it() {
+        let recorded = include_str!("../tests/recorded/tune-black-hole.json");
+        let mut record: TuneRecord = serde_json::from_str(recorded).unwrap();
+        let line = "`MTU = 1340` under [Interface]";
+        let told = |record: &TuneRecord, details| tune(record, "", &Look::new(120, false, details));
+        assert!(told(&record, true).contains(line));
+        assert!(!told(&record, false).contains(line), "nothing is confirmed");
+        record.confirmed = true;
+        assert!(told(&record, false).contains(line));
+        record.outcome.kept.clear();
+        assert!(!told(&record, true).contains("To keep"));
     }
 }

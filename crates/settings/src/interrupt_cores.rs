@@ -80,10 +80,15 @@ pub(crate) fn describe(number: u32) -> String {
     say!("settings-interrupt-cores", number = number.to_string())
 }
 
-pub(crate) fn persistence(number: u32, _: &Value) -> String {
+pub(crate) fn persistence(number: u32, value: &Value) -> String {
+    let commands = shell(number, value);
+    let Some(command) = commands.first() else {
+        return say!("settings-nothing-to-keep");
+    };
     say!(
         "settings-interrupt-cores-persistence",
-        number = number.to_string()
+        number = number.to_string(),
+        command = command
     )
 }
 
@@ -149,6 +154,8 @@ mod tests {
             shell(41, &json!("1,0")),
             ["echo 0-1 > /proc/irq/41/smp_affinity_list".to_owned()]
         );
+        let line = "`echo 0-1 > /proc/irq/41/smp_affinity_list` at each start, ";
+        assert!(persistence(41, &json!("1,0")).starts_with(line));
     }
 
     #[test]

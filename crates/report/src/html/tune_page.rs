@@ -13,9 +13,10 @@ use super::svg::{Figure, grid};
 use super::timeline::Loads;
 use super::verdict::{Answer, Tone};
 use super::{forest, round_trips, section, timeline, tried};
+use crate::changes_text::put_back_words;
 use crate::look::clean;
 use crate::record::TuneRecord;
-use crate::tune_text::put_back_words;
+use crate::tune_text::change_words;
 use crate::{places, readers_words, units};
 
 /// What a tune did. `far_options` are those the user gave (` --far ssh://…`), for the commands it suggests.
@@ -140,10 +141,10 @@ fn go_on(record: &TuneRecord, far_options: &str) -> Markup {
 fn over_restarts(kept: &[ChangeMade]) -> Markup {
     html! {
         details {
-            summary { (say!("html-keep")) }
+            summary { (say!("report-keep-all")) }
             dl {
                 @for made in kept {
-                    dt { (clean(&say!("doctor-on", what = made.setting.describe(), host = places::told(&made.host)))) }
+                    dt { (change_words(made)) }
                     dd { (prose(&made.setting.persistence(&made.after))) }
                 }
             }

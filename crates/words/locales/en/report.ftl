@@ -314,6 +314,7 @@ report-tune-kept = of { $tried ->
  }, proved by the measured gain; { $left }.
 report-tune-confirm = Everything is put back in { $time } unless you confirm it:
 report-tune-confirmed = The changes are confirmed. They last until the next restart.
+report-keep-all = To keep them over a restart
 report-tune-unchanged = nothing was changed by a tune
 report-stage-before = before
 report-stage-after = after { $what }

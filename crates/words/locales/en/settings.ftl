@@ -12,7 +12,7 @@ settings-nothing-to-keep = nothing to keep
 settings-receive-ring = { $interface } receive ring
 settings-receive-ring-persistence = `RxBufferSize={ $value }` under [Link] in a .link file of systemd that matches the card (/etc/systemd/network/10-{ $interface }.link; systemd.link(5)), or `ethtool -G` in its ifup script
 settings-interrupt-cores = cores of interrupt { $number }
-settings-interrupt-cores-persistence = the same line at each start, where the number is looked up by its name in /proc/interrupts (numbers change); and where irqbalance runs, `IRQBALANCE_ARGS=--banirq={ $number }` in /etc/default/irqbalance, else it moves it again
+settings-interrupt-cores-persistence = `{ $command }` at each start, where the number is looked up by its name in /proc/interrupts (numbers change); and where irqbalance runs, `IRQBALANCE_ARGS=--banirq={ $number }` in /etc/default/irqbalance, else it moves it again
 settings-governor = frequency governor of the processor
 settings-governor-persistence = `GOVERNOR="{ $governor }"` in /etc/default/cpufrequtils (package cpufrequtils), or a profile of tuned; cpupower's service has `governor='{ $governor }'` in /etc/default/cpupower
 settings-threaded-napi = { $interface } threaded NAPI

@@ -317,7 +317,8 @@ report-tune-kept = sur { $tried ->
  }, gain mesuré à l’appui ; { $left }.
 report-tune-confirm = Tout sera remis comme avant dans { $time }, sauf confirmation :
 report-tune-confirmed = Les changements sont confirmés. Ils tiennent jusqu’au prochain redémarrage.
-report-tune-unchanged = aucun réglage n’a rien changé
+report-keep-all = Pour les conserver après un redémarrage
+report-tune-unchanged = aucun tune n’a rien changé
 report-stage-before = avant
 report-stage-after = après { $what }
 report-experiment-kept = gardé

@@ -12,7 +12,7 @@ settings-nothing-to-keep = rien à conserver
 settings-receive-ring = anneau de réception (ring) de { $interface }
 settings-receive-ring-persistence = `RxBufferSize={ $value }` sous [Link] dans un fichier .link de systemd qui désigne la carte réseau (/etc/systemd/network/10-{ $interface }.link ; systemd.link(5)), ou `ethtool -G` dans son script ifup
 settings-interrupt-cores = cœurs de l’interruption { $number }
-settings-interrupt-cores-persistence = la même ligne à chaque démarrage, le numéro étant retrouvé par son nom dans /proc/interrupts (les numéros changent) ; et là où irqbalance tourne, `IRQBALANCE_ARGS=--banirq={ $number }` dans /etc/default/irqbalance, sinon il la déplace de nouveau
+settings-interrupt-cores-persistence = `{ $command }` à chaque démarrage, le numéro étant retrouvé par son nom dans /proc/interrupts (les numéros changent) ; et là où irqbalance tourne, `IRQBALANCE_ARGS=--banirq={ $number }` dans /etc/default/irqbalance, sinon il la déplace de nouveau
 settings-governor = gouverneur de fréquence du processeur
 settings-governor-persistence = `GOVERNOR="{ $governor }"` dans /etc/default/cpufrequtils (paquet cpufrequtils), ou un profil de tuned ; le service de cpupower a `governor='{ $governor }'` dans /etc/default/cpupower
 settings-threaded-napi = NAPI en threads de { $interface }
