@@ -7,6 +7,7 @@ use wirespeed_words::say;
 use super::doctor_page::{doctor_sections, doctor_top};
 use super::finding::Commands;
 use super::page::{Top, page};
+use super::prose::prose;
 use super::svg::grid;
 use super::verdict::{self, Answer, sentence};
 use super::{chain, missing, section};
@@ -30,7 +31,7 @@ pub fn hops(record: &HopsRecord) -> String {
             String::new(),
             html! {
                 (answer.markup())
-                @for remark in &report.remarks { p.note { (sentence(&clean(remark))) } }
+                @for remark in &report.remarks { p.note { (prose(&sentence(remark))) } }
             },
         ),
         section(

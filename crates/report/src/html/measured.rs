@@ -9,6 +9,7 @@ use wirespeed_measure::{
 };
 use wirespeed_words::say;
 
+use super::prose::prose;
 use super::table::{Cell, table};
 use crate::look::clean;
 use crate::measured_text::title;
@@ -65,7 +66,7 @@ pub(super) fn comparisons(comparisons: &[Comparison]) -> Markup {
         @for one in comparisons {
             @let notes = one.remarks.iter().chain(&one.bare_unknown);
             @for note in notes {
-                p.note { b { (title(one)) } " – " (clean(note)) }
+                p.note { b { (title(one)) } " – " (prose(note)) }
             }
         }
         @if comparisons.iter().any(|one| !one.pairs.is_empty()) {
@@ -269,7 +270,7 @@ pub(super) fn exchanges(exchanges: &ExchangeComparison) -> Markup {
                 ))
             }
         }
-        @for note in exchanges.remarks.iter().chain(&exchanges.bare_unknown) { p.note { (clean(note)) } }
+        @for note in exchanges.remarks.iter().chain(&exchanges.bare_unknown) { p.note { (prose(note)) } }
     }
 }
 

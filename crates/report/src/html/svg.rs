@@ -7,6 +7,7 @@
 use maud::{Markup, html};
 use wirespeed_words::{say, units};
 
+use super::prose::prose;
 use crate::look::clean;
 
 /// Charts are drawn as wide as the column of a telephone, in CSS pixels, and grow with theirs.
@@ -82,7 +83,7 @@ fn figure(one: &Figure, index: usize) -> Markup {
                     }
                     @if !drawn.caption.is_empty() { p.caption { (clean(&drawn.caption)) } }
                 }
-                Err(why) => { p.absent { b { (say!("html-no-chart")) } " " (clean(why)) } }
+                Err(why) => { p.absent { b { (say!("html-no-chart")) } " " (prose(why)) } }
             }
         }
     }

@@ -158,7 +158,7 @@ fn recovered(outcome: &Outcome) -> Markup {
         @if !outcome.recovered.is_empty() {
             div.card {
                 @for (host, put_back) in &outcome.recovered {
-                    p { (clean(&say!("report-tune-recovered", host = host, what = put_back_words(put_back)))) }
+                    p { (prose(&say!("report-tune-recovered", host = host, what = put_back_words(put_back)))) }
                 }
             }
         }

@@ -6,8 +6,8 @@ use wirespeed_facts::Known;
 use wirespeed_measure::{Comparison, RttSummary, Via};
 use wirespeed_words::say;
 
+use super::prose::prose;
 use super::svg::px;
-use crate::look::clean;
 use crate::measured_text::title;
 use crate::units;
 
@@ -55,7 +55,7 @@ impl Answer {
                 span.sign aria-hidden="true" { (self.tone.sign()) }
                 div {
                     p.word { (self.word) }
-                    @for one in &self.sentences { p { (clean(one)) } }
+                    @for one in &self.sentences { p { (prose(one)) } }
                 }
             }
         }
