@@ -14,7 +14,9 @@ mod records;
 use pages::PAGES;
 use wirespeed_doctor::Verdict;
 use wirespeed_facts::Known;
+use wirespeed_measure::Direction;
 use wirespeed_report::{DoctorRecord, TestRecord, TuneRecord, html};
+use wirespeed_tune::Experiment;
 use wirespeed_words::{Language, within};
 
 /// Its policy lets nothing in, and nothing in it asks for anything.
@@ -148,6 +150,56 @@ fn an_hour_stays_under_a_megabyte() {
         let page = html::test(&record);
         assert!(page.len() < 300_000, "{} bytes", page.len());
     }
+}
+
+/// A tune of many experiments, each with both directions' loads and all their intervals.
+fn a_long_tune() -> TuneRecord {
+    let mut record = records::a_tune();
+    let mut test: TestRecord = records::recorded("test-healthy");
+    test.comparisons.iter_mut().for_each(records::with_intervals);
+    let loads = |index: usize| test.comparisons[index].samples.iter().cycle().take(10);
+    for experiment in &mut record.outcome.experiments {
+        experiment.samples = loads(0).chain(loads(1)).cloned().collect();
+    }
+    let two = record.outcome.experiments.clone();
+    record.outcome.experiments = two.into_iter().cycle().take(40).collect();
+    record
+}
+
+#[test]
+fn a_tune_of_many_experiments_stays_under_a_megabyte() {
+    let record = a_long_tune();
+    let directions = |one: &Experiment| {
+        let samples = one.samples.iter();
+        let way = |way| samples.clone().filter(move |one| one.load.direction == way);
+        [Direction::Upload, Direction::Download].map(|one| way(one).count())
+    };
+    let experiments = &record.outcome.experiments;
+    assert_eq!(experiments.len(), 40);
+    assert!(experiments.iter().all(|one| directions(one) == [10, 10]));
+    assert!(experiments[0].samples[0].intervals.len() > 100);
+    let page = html::tune(&record, "");
+    assert!(page.len() < 1_000_000, "{} bytes", page.len());
+    assert!(page.contains("The loads of 20 more experiments are not drawn"));
+}
+
+/// A backquote that is read as such is none that a page has.
+#[test]
+fn what_is_typed_is_code_wherever_it_stands() {
+    for path in records::cases() {
+        for language in Language::ALL {
+            let page = within(language, || html::doctor(&records::judged(&path), ""));
+            let shown: Vec<&str> = page.split('<').filter(|one| one.contains('`')).collect();
+            assert!(shown.is_empty(), "{}: {shown:?}", path.display());
+        }
+    }
+    let mut record = records::a_tune();
+    record.outcome.ended_early = Some("the rest by `wirespeed tune undo`".to_owned());
+    let page = html::tune(&record, "");
+    assert!(page.contains("<p>the rest by <code>wirespeed tune undo</code></p>"));
+    let mut test: TestRecord = records::recorded("test-healthy");
+    test.comparisons[0].remarks = vec!["`iperf3` is not there".to_owned()];
+    assert!(html::test(&test).contains("<code>iperf3</code> is not there"));
 }
 
 #[test]

@@ -19,6 +19,9 @@ use crate::record::TuneRecord;
 use crate::tune_text::change_words;
 use crate::{places, readers_words, units};
 
+/// Experiments whose loads are drawn over time; a page of more would take as long to open.
+const MOST_DRAWN: usize = 20;
+
 /// What a tune did. `far_options` are those the user gave (` --far ssh://…`), for the commands it suggests.
 pub fn tune(record: &TuneRecord, far_options: &str) -> String {
     let outcome = &readers_words::outcome(&record.outcome);
@@ -53,7 +56,8 @@ pub fn tune(record: &TuneRecord, far_options: &str) -> String {
     // What they came to comes first: each of them has figures of its own, and they may be many.
     let mut figures = forest::gains(experiments);
     figures.push(round_trips::of_stages(&outcome.stages));
-    let mut all_loads: Vec<Vec<Loads<'_>>> = experiments.iter().map(tried::loads).collect();
+    let drawn = experiments.iter().take(MOST_DRAWN);
+    let mut all_loads: Vec<Vec<Loads<'_>>> = drawn.map(tried::loads).collect();
     if all_loads.iter().all(Vec::is_empty) {
         all_loads.push(vec![Loads::none()]);
     }
@@ -78,7 +82,15 @@ pub fn tune(record: &TuneRecord, far_options: &str) -> String {
         let body = tried::experiments(experiments);
         sections.push(section("experiments", say!("html-experiments"), body));
     }
-    sections.push(section("charts", say!("html-charts"), grid(&figures)));
+    let not_drawn = experiments.len().saturating_sub(MOST_DRAWN);
+    sections.push(section(
+        "charts",
+        say!("html-charts"),
+        html! {
+            (grid(&figures))
+            @if not_drawn > 0 { p.note { (say!("html-loads-not-drawn", count = not_drawn)) } }
+        },
+    ));
     sections.extend(left_over(
         &outcome.diagnosis,
         &outcome.interface,

@@ -278,6 +278,10 @@ html-changes = { $count ->
 html-measured-goodput = Goodput { $before } without it, { $after } with it.
 html-measured-rtt = Round trip under load { $before } without it, { $after } with it.
 html-measured-gain = Gain { $gain }, with 95 % confidence between { $low } and { $high }.
+html-loads-not-drawn = { $count ->
+    [one] The loads of one more experiment are not drawn over time.
+   *[other] The loads of { $count } more experiments are not drawn over time.
+}
 html-guards = What must not get worse
 html-guard = Guard
 html-guard-held = Held?

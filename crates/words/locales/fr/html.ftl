@@ -278,6 +278,10 @@ html-changes = { $count ->
 html-measured-goodput = Débit utile { $before } sans, { $after } avec.
 html-measured-rtt = Aller-retour en charge { $before } sans, { $after } avec.
 html-measured-gain = Gain { $gain }, avec une confiance de 95 % entre { $low } et { $high }.
+html-loads-not-drawn = { $count ->
+    [one] Les charges d’une autre expérience ne sont pas dessinées au fil du temps.
+   *[other] Les charges de { $count } autres expériences ne sont pas dessinées au fil du temps.
+}
 html-guards = Ce qui ne doit pas empirer
 html-guard = Garde-fou
 html-guard-held = Tenu ?
