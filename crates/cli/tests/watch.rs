@@ -13,7 +13,7 @@ use lab::{Lab, Turn, missing, skip};
 
 /// What a watch of a second takes at most.
 const A_SECOND_TAKES: Duration = Duration::from_secs(2);
-/// Other work on the machine makes a watch longer, never shorter: the shortest of so many is its own time.
+/// Other work on the machine makes one of so many longer now and then; the one in the middle takes its own time.
 const TRIES: usize = 3;
 
 #[test]
@@ -40,10 +40,11 @@ fn a_watch_sends_nothing_and_sees_what_flows() {
         );
         took
     };
-    let mut tries = std::iter::repeat_with(quiet).take(TRIES);
+    let mut took: Vec<Duration> = std::iter::repeat_with(quiet).take(TRIES).collect();
+    took.sort();
     assert!(
-        tries.any(|took| took < A_SECOND_TAKES),
-        "none of {TRIES} watches of a second took less than {A_SECOND_TAKES:?}"
+        took[TRIES / 2] < A_SECOND_TAKES,
+        "watches of a second took {took:?}: not most of them less than {A_SECOND_TAKES:?}"
     );
 
     let _transfer = Transfer::start(&lab);
