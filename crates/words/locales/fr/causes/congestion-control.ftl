@@ -9,8 +9,8 @@ congestion-control-risk-route = seulement les connexions que cette machine émet
    *[other]  ; le noyau { $kernel } n’espace les paquets qu’avec la discipline de file fq : la mettre aussi
  }{ $routes ->
     [alike] {""}
-    [unknown]  ; ce que ses routes ont à présent n’est pas connu, et `ip route show dev { $interface } table all` le montre : le noter pour le retour
-   *[differ]  ; ses routes n’ont pas toutes le même à présent, comme le montre `ip route show dev { $interface } table all` : les noter pour le retour
+    [unknown]  ; ce que ses routes ont à présent n’est pas connu, et `ip route show dev { $interface } table all` le montre : le noter, pour pouvoir revenir en arrière
+   *[differ]  ; ses routes n’ont pas toutes le même à présent, comme le montre `ip route show dev { $interface } table all` : les noter, pour pouvoir revenir en arrière
  }
 congestion-control-remedy-default = { $tried } pour toutes les connexions de { $host }
 congestion-control-risk-default = toutes les autres connexions de la machine changent aussi{ $kernel ->
