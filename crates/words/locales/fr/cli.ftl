@@ -46,12 +46,12 @@ cli-place-no-name = l’espace de noms n’a pas de nom
 cli-recording = un enregistrement de wirespeed doctor
 cli-recording-todo = wirespeed doctor --record FICHIER en fait un
 cli-recording-anew = l’enregistrer de nouveau par wirespeed doctor --record FICHIER, ou omettre --from
-cli-recording-refused = { $path } ne peut pas être le point de départ de ce réglage : { $why }
+cli-recording-refused = { $path } ne peut pas être le point de départ de ce tune : { $why }
 cli-recording-of-another = il est d’un autre tunnel, ou d’une autre machine
 cli-recording-too-old = il a plus de 15 minutes, ou vient du futur
 cli-record = un enregistrement de wirespeed test
 cli-record-todo = wirespeed test --output FICHIER en écrit un
-cli-tune-record = l’enregistrement d’un réglage
+cli-tune-record = l’enregistrement d’un tune
 cli-tune-record-todo = voir ce que tune a dit plus haut
 
 # Ce qui a été comparé, et les chaînes de machines.
@@ -65,7 +65,7 @@ cli-hop-without-far-todo = le nommer avec --far
 cli-no-hop = { $place } ne peut pas être un saut : wirespeed doit y tourner
 cli-no-hop-todo = donner ssh://HÔTE ou netns:NOM
 cli-hop-not-seen = le docteur n’a pas pu examiner ce saut : { $error }
-cli-quiet-tune = avec --quiet, personne n’apprend que ce que garde le réglage sera remis comme avant faute de confirmation
+cli-quiet-tune = avec --quiet, personne n’apprend que ce que garde le tune sera remis comme avant faute de confirmation
 cli-quiet-tune-todo = ajouter --yes pour confirmer aussitôt, ou --confirm-within DURÉE et lancer wirespeed tune confirm dans ce délai
 cli-nothing-to-confirm = aucun changement n’attend d’être confirmé sur { $machines }
 cli-nothing-to-confirm-todo = wirespeed tune status montre ce qu’il y a ; l’autre machine n’est interrogée qu’avec --far

@@ -164,7 +164,7 @@ help-tune-quick = Des échantillons plus courts, ici et dans les diagnostics ava
 help-tune-from = Commencer par un enregistrement de `wirespeed doctor --record` de ce tunnel, vieux de 15 minutes au plus, au lieu d’un diagnostic
 help-tune-output = Écrire aussi l’objet JSON dans un fichier
 help-tune-confirm = Garder ce qui a fait ses preuves ; `undo` peut encore le remettre en place
-help-tune-undo = Remettre en place tout ce qu’un réglage a changé, confirmé ou non
+help-tune-undo = Remettre en place tout ce qu’un tune a changé, confirmé ou non
 help-tune-status = Ce qui est changé en ce moment, et jusqu’à quand
 help-tune-after =
     Exemples :
@@ -227,10 +227,10 @@ help-wirespeed-device-after =
       systemctl enable --now wirespeed-device@wg0
 help-wirespeed-device-interface = Nom de l’interface à créer
 help-wirespeed-device-foreground = Rester au premier plan (aussi : `WG_PROCESS_FOREGROUND=1`)
-help-wirespeed-device-engine = Qui fait quelle étape sur quel cœur. « inline » : chaque fil porte un paquet de bout en bout ; « pipeline » : ceux qui lisent, chiffrent et écrivent se passent les paquets
-help-wirespeed-device-workers = Combien de fils se partagent le trafic [par défaut : au choix de l’agencement]
-help-wirespeed-device-pin = Attacher chaque fil à un cœur à lui
-help-wirespeed-device-spread = Laisser chaque fil envoyer à un pair depuis son propre port ; le pair le voit passer de l’un à l’autre
+help-wirespeed-device-engine = Qui fait quelle étape sur quel cœur. « inline » : chaque thread de travail porte un paquet de bout en bout ; « pipeline » : ceux qui lisent, chiffrent et écrivent se passent les paquets
+help-wirespeed-device-workers = Combien de threads de travail se partagent le trafic [par défaut : au choix de l’agencement]
+help-wirespeed-device-pin = Attacher chaque thread de travail à un cœur à lui
+help-wirespeed-device-spread = Laisser chaque thread de travail envoyer à un pair depuis son propre port ; le pair le voit passer de l’un à l’autre
 help-wirespeed-device-no-offload = Se passer de ces déchargements, séparés par des virgules
 help-wirespeed-device-force-offload = Employer ceux-ci (udp-gso, udp-gro) bien que la version du noyau soit connue pour les casser
 help-wirespeed-device-log-level = Ce qui est journalisé [aussi : `LOG_LEVEL` ; par défaut : info]

@@ -2,7 +2,7 @@
 
 html-kind-test = Mesure
 html-kind-doctor = Diagnostic
-html-kind-tune = Réglage
+html-kind-tune = Tune
 html-kind-hops = Saut par saut
 html-far = l’autre bout
 html-road = chemin nu
@@ -244,7 +244,7 @@ html-machine-no-endpoint = sans adresse « endpoint »
 html-machine-handshake = dernier handshake il y a { $age }
 html-machine-no-handshake = jamais de handshake
 
-# Un réglage.
+# Un tune.
 html-nothing-tried = Rien d’essayé
 html-nothing-kept = Rien de gardé
 html-kept-count = { $count ->
@@ -292,7 +292,7 @@ html-guard-loaded-rtt = Aller-retour en charge
 html-guard-goodput = Débit utile
 html-guard-drops = Rejets
 html-guard-cpu-per-byte = Temps de processeur par octet
-html-confirm = Tout est remis en place { $time } après le réglage, sauf confirmation :
+html-confirm = Tout est remis en place { $time } après le tune, sauf confirmation :
 html-confirmed = Les changements sont confirmés. Ils tiennent jusqu’au prochain redémarrage.
 html-how-to-undo = Pour tout remettre en place :
 html-not-tried = Non essayé

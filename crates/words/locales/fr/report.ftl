@@ -222,14 +222,14 @@ report-never-heard-silent = Il n’y a jamais eu de handshake avec le pair ; {
 
 # La recherche du plus haut débit.
 report-sweep = Débits essayés, { $direction }
-report-sweep-cap = limite
-report-sweep-uncapped = aucune
+report-sweep-cap = plafond
+report-sweep-uncapped = aucun
 report-sweep-goodput = débit utile
 report-sweep-variation = variation
 report-sweep-rtt = RTT à 95 %
 report-sweep-stable = stable
-report-sweep-found = la plus haute limite qui reste stable est { $cap } ; limite posée par { $by }.
-report-sweep-none = aucune des limites essayées ne reste stable ; limite posée par { $by }.
+report-sweep-found = le plus haut plafond qui reste stable est { $cap } ; plafond posé par { $by }.
+report-sweep-none = aucun des plafonds essayés ne reste stable ; plafond posé par { $by }.
 
 # Chaînes de sauts.
 report-hops-next = la machine suivante
@@ -300,8 +300,8 @@ report-fact-buffer = tampon de réception du socket { $family } du tunnel
 report-fact-rules = règles du pare-feu
 report-fact-absent = absent
 
-# Réglages. $left est l’un des report-tune-left…
-report-tune-recovered = { $host } : laissé par un réglage précédent : { $what }
+# Les tunes. $left est l’un des report-tune-left…
+report-tune-recovered = { $host } : laissé par un tune précédent : { $what }
 report-tune-not-tried = Non essayé
 report-tune-left = reste : { $codes }
 report-tune-left-nothing = plus rien n’est à corriger
@@ -331,8 +331,8 @@ report-put-back = { $setting } : de nouveau { $before }
 report-put-back-changed = { $setting } : changé entre-temps par quelqu’un d’autre, reste tel quel ({ $now }) ; c’était { $before }
 report-put-back-gone = { $setting } : n’existe plus, et le changement non plus
 report-put-back-failed = { $setting } : impossible de revenir à { $before } : { $why }
-report-state-idle = aucun réglage depuis le dernier redémarrage
-report-state-at-work = un réglage est en cours (processus { $process })
+report-state-idle = aucun tune depuis le dernier redémarrage
+report-state-at-work = un tune est en cours (processus { $process })
 report-state-kept = des changements attendent confirmation ; remis comme avant dans { $time }
 report-state-confirmed = les changements sont confirmés ; `wirespeed tune undo` les annule encore
 report-state-undone = remis comme avant : { $why }

@@ -1,4 +1,4 @@
-# Les réglages que l’on change : ce qu’est chacun, et comment garder sa valeur au redémarrage.
+# Les réglages que l’on change : ce qu’est chacun, et comment conserver sa valeur au redémarrage.
 
 settings-link-mtu = MTU de { $interface }
 settings-link-mtu-persistence = `MTU = { $value }` sous [Interface] dans /etc/wireguard/{ $interface }.conf (wg-quick) ; là où un autre gère l’interface : `MTUBytes={ $value }` sous [Link] dans le fichier .network de systemd-networkd, ou `nmcli connection modify { $connection } wireguard.mtu { $value }` avec NetworkManager

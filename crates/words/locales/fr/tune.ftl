@@ -1,4 +1,4 @@
-# Ce qu’un réglage essaie, garde et refuse.
+# Ce qu’un tune essaie, garde et refuse.
 
 tune-guard-loaded-rtt = l’aller-retour en charge
 tune-guard-goodput = le débit
@@ -39,7 +39,7 @@ tune-plan-finding = { $code } sur { $host } : { $because }
 tune-plan-risk = Risque : { $risk }
 tune-plan-line-by-hand = à la main : { $line }
 tune-plan-line-undo = annulation : { $line }
-tune-plan-keep = Pour le garder après un redémarrage : { $how }
+tune-plan-keep = Pour le conserver après un redémarrage : { $how }
 
 # Pourquoi quelque chose a été remis en place.
 tune-reason-asked = à la demande de l’utilisateur
@@ -56,12 +56,12 @@ tune-reason-no-traffic = le tunnel ne faisait plus rien passer : aucune répon
 tune-reason-all = tout a été remis en place : { $why }
 tune-reason-all-before = tout a été remis en place avant d’être confirmé : { $why }
 
-# Ce qu’un réglage n’a pas pu faire.
+# Ce qu’un tune n’a pas pu faire.
 tune-error-state = impossible de { $doing } { $path } : { $error } ; rien n’a été changé. Lancer en tant que root, ou nommer dans WIRESPEED_STATE un répertoire où l’on peut écrire
 tune-error-not-recorded = ce qui pouvait l’être a été remis en place, mais l’écrire dans { $path } a échoué : { $error } ; y faire de la place, puis lancer `wirespeed tune undo`
 tune-error-journal = le journal { $path } est illisible ({ $why }) ; il dit comment remettre les choses en place : le regarder avant de le supprimer
 tune-error-held = un autre wirespeed tune est à l’œuvre ici : { $holder } ; l’attendre, ou y mettre fin par `wirespeed tune undo` (ou `wirespeed tune confirm`, une fois ses expériences finies)
-tune-error-not-begun = ce programme n’a commencé aucun réglage ; rien n’a été changé
+tune-error-not-begun = ce programme n’a commencé aucun tune ; rien n’a été changé
 tune-error-not-armed = le gardien n’a pas démarré ({ $why }) ; rien n’a été changé
 tune-error-over = l’expérience est terminée : { $why }
 tune-error-nothing-kept = aucun changement n’attend d’être confirmé ici ; voir `wirespeed tune status`
