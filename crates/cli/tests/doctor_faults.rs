@@ -64,7 +64,7 @@ enum Wanted {
     Error(fn(&Lab) -> String),
 }
 
-const FAULTS: [Fault; 12] = [
+const FAULTS: [Fault; 13] = [
     Fault {
         name: "the_peer_roams_twice",
         ci: false,
@@ -135,6 +135,12 @@ const FAULTS: [Fault; 12] = [
         name: "the_far_end_tells_of_other_counters_each_time",
         ci: false,
         what: What::FarEnd(Act::ManyNames),
+        wanted: Wanted::NothingFound,
+    },
+    Fault {
+        name: "the_far_end_tells_of_as_many_features_as_are_believed",
+        ci: false,
+        what: What::FarEnd(Act::ManyFeatures),
         wanted: Wanted::NothingFound,
     },
 ];

@@ -1,7 +1,6 @@
 //! A far end that means the doctor ill: what the doctor takes for ssh is this program, which hands on what the real agent
 //! says and spoils it.
 
-use std::fmt::Write as _;
 use std::io::{self, BufRead, BufReader, Write};
 use std::os::unix::fs::symlink;
 use std::path::Path;
@@ -18,6 +17,8 @@ const A_LINE_FULL: u32 = 700_000;
 const MANY_PIECES: usize = 125_000;
 /// Counters that a machine may just have.
 const JUST_POSSIBLE: u32 = 13_000;
+/// Features of links that a machine may just have.
+const MANY_FEATURES: u32 = 630_000;
 
 /// What the far end does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -30,15 +31,18 @@ pub(crate) enum Act {
     Gigabytes,
     /// Every answer about counters has as many as are believed, of other names each time.
     ManyNames,
+    /// Every snapshot has as many features of links as are believed.
+    ManyFeatures,
     /// Every answer about a load has as many intervals as an answer may have parts.
     ManyPieces,
 }
 
-const ACTS: [Act; 5] = [
+const ACTS: [Act; 6] = [
     Act::EndlessLine,
     Act::NoEncoding,
     Act::Gigabytes,
     Act::ManyNames,
+    Act::ManyFeatures,
     Act::ManyPieces,
 ];
 
@@ -95,8 +99,9 @@ fn hand_on(act: Act, answers: impl BufRead, mut out: impl Write) -> io::Result<(
             Act::NoEncoding if loads_run => {
                 out.write_all(b"{\"id\":1,\"error\":\"\xc3\x28\xff\xfe\"}\n")?;
             }
-            Act::Gigabytes => writeln!(out, "{}", stuffed(&answer, number, A_LINE_FULL))?,
-            Act::ManyNames => writeln!(out, "{}", stuffed(&answer, number, JUST_POSSIBLE))?,
+            Act::Gigabytes => writeln!(out, "{}", with_counters(&answer, number, A_LINE_FULL))?,
+            Act::ManyNames => writeln!(out, "{}", with_counters(&answer, number, JUST_POSSIBLE))?,
+            Act::ManyFeatures => writeln!(out, "{}", with_features(&answer))?,
             Act::ManyPieces => writeln!(out, "{}", with_pieces(&answer))?,
             Act::EndlessLine | Act::NoEncoding => writeln!(out, "{answer}")?,
         }
@@ -108,15 +113,29 @@ fn hand_on(act: Act, answers: impl BufRead, mut out: impl Write) -> io::Result<(
 }
 
 /// An answer about counters tells of so many more than there are.
-fn stuffed(answer: &str, number: usize, more: u32) -> String {
-    const COUNTERS: &str = r#""protocols":{"#;
-    let Some((before, after)) = answer.split_once(COUNTERS) else {
+fn with_counters(answer: &str, number: usize, more: u32) -> String {
+    stuffed(answer, r#""protocols":{"#, more, |counter| {
+        format!(r#""{number:04}.{counter:07}":{number},"#)
+    })
+}
+
+/// A snapshot tells of so many features of a link.
+fn with_features(answer: &str) -> String {
+    stuffed(
+        answer,
+        r#""offloads":{"value":{"#,
+        MANY_FEATURES,
+        |feature| format!(r#""{feature:07}":true,"#),
+    )
+}
+
+/// So many entries more in the first list that begins like this.
+fn stuffed(answer: &str, list: &str, more: u32, entry: impl Fn(u32) -> String) -> String {
+    let Some((before, after)) = answer.split_once(list) else {
         return answer.to_owned();
     };
-    let mut stuffed = format!("{before}{COUNTERS}");
-    for counter in 0..more {
-        let _ = write!(stuffed, r#""{number:04}.{counter:07}":{number},"#);
-    }
+    let mut stuffed = format!("{before}{list}");
+    stuffed.extend((0..more).map(entry));
     stuffed + after
 }
 
