@@ -156,7 +156,9 @@ fn an_hour_stays_under_a_megabyte() {
 fn a_long_tune() -> TuneRecord {
     let mut record = records::a_tune();
     let mut test: TestRecord = records::recorded("test-healthy");
-    test.comparisons.iter_mut().for_each(records::with_intervals);
+    test.comparisons
+        .iter_mut()
+        .for_each(records::with_intervals);
     let loads = |index: usize| test.comparisons[index].samples.iter().cycle().take(10);
     for experiment in &mut record.outcome.experiments {
         experiment.samples = loads(0).chain(loads(1)).cloned().collect();

@@ -494,7 +494,7 @@ mod tests {
         };
         assert!(with(100, 1.1).kept);
         assert!(with(3000, 1.1).why.contains("drops"));
-        assert!(with(100, 1.6).why.contains("cpu-per-byte"));
+        assert!(with(100, 1.6).why.contains("processor time per byte"));
     }
 
     #[test]
