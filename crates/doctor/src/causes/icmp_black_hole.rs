@@ -247,7 +247,7 @@ mod tests {
     fn a_tunnel_that_does_not_fill_its_packets_up_agrees_as_well() {
         let mut evidence = unloaded(unanswered(1400));
         lost_inside(&mut evidence, 1340, 1360);
-        assert_eq!(only_finding(&evidence, CODE).confidence, 0.95);
+        assert!(only_finding(&evidence, CODE).confidence > 0.9);
     }
 
     #[test]
