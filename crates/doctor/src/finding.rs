@@ -66,6 +66,15 @@ impl Outcome {
         }
     }
 
+    /// Where what was found belongs, by whether it can make a load of ours slower.
+    pub(crate) fn list(&mut self, costs: bool) -> &mut Vec<Found> {
+        if costs {
+            &mut self.found
+        } else {
+            &mut self.of_no_load
+        }
+    }
+
     pub(crate) fn not_checked(&self, code: &str) -> Vec<NotMeasured> {
         self.not_known
             .iter()
@@ -300,21 +309,7 @@ pub(crate) fn remedy_of(
     goal: Goal,
     risk: String,
 ) -> Remedy {
-    let shell = |end: End, setting: &Setting, value: &Value| -> Vec<String> {
-        setting
-            .shell(value)
-            .into_iter()
-            .map(|text| command(evidence, end, text))
-            .collect()
-    };
-    let commands = changes
-        .iter()
-        .flat_map(|(change, _)| shell(change.end, &change.setting, &change.value))
-        .collect();
-    let undo: Vec<String> = changes
-        .iter()
-        .flat_map(|(change, before)| shell(change.end, &change.setting, before))
-        .collect();
+    let (commands, undo) = typed(evidence, &changes, "");
     let persistence = changes.first().map_or(String::new(), |(change, _)| {
         change.setting.persistence(&change.value)
     });
@@ -325,8 +320,28 @@ pub(crate) fn remedy_of(
         goal,
         persistence,
         risk,
-        undo: undo.join("\n"),
+        undo,
     }
+}
+
+/// Changes and the values before as what a person types, there and back; the note stands behind each line.
+pub(crate) fn typed(
+    evidence: &Evidence,
+    changes: &[(Change, Value)],
+    note: &str,
+) -> (Vec<String>, String) {
+    let shell = |change: &Change, value: &Value| -> Vec<String> {
+        let lines = change.setting.shell(value).into_iter();
+        lines
+            .map(|text| command(evidence, change.end, text + note))
+            .collect()
+    };
+    let there = changes.iter().flat_map(|(to, _)| shell(to, &to.value));
+    let back: Vec<String> = changes
+        .iter()
+        .flat_map(|(change, before)| shell(change, before))
+        .collect();
+    (there.collect(), back.join("\n"))
 }
 
 /// 0.873 → `87 %`.

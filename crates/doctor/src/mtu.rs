@@ -80,6 +80,12 @@ fn sweep(evidence: &Evidence, direction: Direction) -> Option<&TunnelSweep> {
         .find(|sweep| sweep.direction == direction)
 }
 
+/// Does a size that the tunnel's MTU allows not come out of it?
+fn lost_inside(sweep: Option<&TunnelSweep>, mtu: u32) -> bool {
+    let failed = sweep.and_then(|sweep| sweep.smallest_failed);
+    failed.is_some_and(|failed| failed <= mtu)
+}
+
 /// The MTU a probe proves: what passed, or what was reported between that and the first size that failed.
 pub(crate) fn proved(probe: &PathMtu) -> Option<u32> {
     match (probe.largest_passed, probe.reported) {
@@ -127,22 +133,15 @@ fn suspected(evidence: &Evidence, direction: Direction) -> Option<Excess<'_>> {
     let sweep = sweep(evidence, direction);
     let passes =
         probe.is_some_and(|probe| probe.largest_passed.is_some_and(|passed| passed >= outer));
-    let fails = probe.is_some_and(|probe| {
-        probe.smallest_failed.is_some_and(|failed| outer >= failed)
-            || probe.reported.is_some_and(|reported| outer > reported)
-    });
     let told = probe.is_some_and(|probe| probe.reported.is_some_and(|reported| outer > reported));
-    let lost_inside = sweep.is_some_and(|sweep| {
-        sweep
-            .smallest_failed
-            .is_some_and(|failed| failed <= tunnel.mtu)
-    });
+    let fails = told
+        || probe.is_some_and(|probe| probe.smallest_failed.is_some_and(|failed| outer >= failed));
     // Without a probe the sender's own route still tells: its link, or what it has learnt of the path.
     let known = match probe {
         Some(_) => None,
         None => route_mtu(evidence, direction).filter(|mtu| *mtu < outer),
     };
-    if passes || !(fails || lost_inside || known.is_some()) {
+    if passes || !(fails || lost_inside(sweep, tunnel.mtu) || known.is_some()) {
         return None;
     }
     let path_mtu = if fails { probe.and_then(proved) } else { known };
@@ -193,20 +192,19 @@ impl Excess<'_> {
         !(self.heard || hurts) && (larger || !self.agrees(evidence))
     }
 
-    /// Did larger packets arrive than these probes let pass?
+    /// Did larger packets of the loads arrive than these probes let pass?
     fn outgrown(&self, evidence: &Evidence) -> bool {
-        let arrived = loads::arrived(evidence, self.direction);
-        self.fitting
-            .zip(arrived)
-            .is_some_and(|(fitting, arrived)| arrived > fitting)
+        self.is_less_than(loads::arrived(evidence, self.direction))
     }
 
     /// Did a larger echo request come out of the tunnel?
     fn outgrown_inside(&self) -> bool {
-        let passed = self.sweep.and_then(|sweep| sweep.largest_passed);
-        self.fitting
-            .zip(passed)
-            .is_some_and(|(fitting, passed)| passed > fitting)
+        self.is_less_than(self.sweep.and_then(|sweep| sweep.largest_passed))
+    }
+
+    fn is_less_than(&self, size: Option<u32>) -> bool {
+        let sizes = self.fitting.zip(size);
+        sizes.is_some_and(|(fitting, size)| size > fitting)
     }
 
     /// Is every size inside the tunnel lost that the probe outside says not to fit?
@@ -233,11 +231,7 @@ impl Excess<'_> {
     }
 
     fn lost_inside(&self) -> bool {
-        self.sweep.is_some_and(|sweep| {
-            sweep
-                .smallest_failed
-                .is_some_and(|failed| failed <= self.tunnel_mtu)
-        })
+        lost_inside(self.sweep, self.tunnel_mtu)
     }
 
     /// The probes as lines of evidence.

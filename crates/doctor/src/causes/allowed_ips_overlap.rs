@@ -49,20 +49,12 @@ fn run(evidence: &Evidence) -> Outcome {
                     ));
                 }
                 if let Some((robbed, cut_off)) = robbed(evidence, end, tunnel, peers) {
-                    let list = if cut_off {
-                        &mut outcome.found
-                    } else {
-                        &mut outcome.of_no_load
-                    };
-                    list.push(robbed);
+                    outcome.list(cut_off).push(robbed);
                 }
                 let without = without_any(evidence, end, tunnel, peers);
                 // Where it is not known which peer the other end is, it may be one of these.
-                if evidence.peer_at(end).is_some() {
-                    outcome.of_no_load.extend(without);
-                } else {
-                    outcome.found.extend(without);
-                }
+                let unknown = evidence.peer_at(end).is_none();
+                outcome.list(unknown).extend(without);
             }
         }
     }

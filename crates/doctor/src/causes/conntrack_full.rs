@@ -10,7 +10,7 @@ use wirespeed_facts::ConntrackTable;
 use wirespeed_settings::{Setting, Value};
 use wirespeed_words::say;
 
-use crate::finding::{Check, Found, Outcome, command, line, percent, remedy_of};
+use crate::finding::{Check, Found, Outcome, command, line, percent, remedy_of, typed};
 use crate::readings::{counted, fullest_conntrack, readings};
 use crate::view::{DIRECTIONS, ENDS};
 use crate::{Change, End, Evidence, Goal, Remedy, Severity, losses};
@@ -36,12 +36,7 @@ fn run(evidence: &Evidence) -> Outcome {
     let mut outcome = Outcome::default();
     for end in ENDS {
         if let Some((found, costs)) = found(evidence, end) {
-            let list = if costs {
-                &mut outcome.found
-            } else {
-                &mut outcome.of_no_load
-            };
-            list.push(found);
+            outcome.list(costs).push(found);
         }
     }
     outcome
@@ -202,30 +197,16 @@ fn on_the_host(
     changes: &[(Change, Value)],
     risk: String,
 ) -> Remedy {
-    let shell = |change: &Change, value: &Value| -> Vec<String> {
-        let lines = change.setting.shell(value).into_iter();
-        lines
-            .map(|text| {
-                let text = format!("{text}  # {}", say!("conntrack-full-namespace"));
-                command(evidence, change.end, text)
-            })
-            .collect()
-    };
-    let undo: Vec<String> = changes
-        .iter()
-        .flat_map(|(change, before)| shell(change, before))
-        .collect();
+    let note = format!("  # {}", say!("conntrack-full-namespace"));
+    let (commands, undo) = typed(evidence, changes, &note);
     Remedy {
         title,
-        commands: changes
-            .iter()
-            .flat_map(|(change, _)| shell(change, &change.value))
-            .collect(),
+        commands,
         changes: Vec::new(),
         goal: Goal::Goodput,
         persistence: say!("conntrack-full-persistence-host"),
         risk,
-        undo: undo.join("\n"),
+        undo,
     }
 }
 

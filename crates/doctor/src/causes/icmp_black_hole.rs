@@ -110,8 +110,7 @@ mod tests {
         at, codes, each_sample, facts_of, forget_far, healthy, not_checked, nothing, only_finding,
         path_mtu, set_ratio,
     };
-    use crate::view::DIRECTIONS;
-    use crate::{End, Evidence, FarKind, Severity, judge};
+    use crate::{End, Evidence, Severity, judge};
 
     /// Echo requests of more than `mtu` bytes are lost on the way up.
     fn unanswered(mtu: u32) -> Evidence {
@@ -205,12 +204,6 @@ mod tests {
         // Nobody saw whether what arrived came in pieces.
         let mut nobody_far = unanswered(1400);
         forget_far(&mut nobody_far);
-        nobody_far.far_kind = FarKind::Iperf3;
-        for direction in DIRECTIONS {
-            each_sample(&mut nobody_far, direction, Via::Tunnel, |sample| {
-                sample.far = None;
-            });
-        }
         for evidence in [&no_load, &nobody_far] {
             assert!(suspected(evidence));
         }

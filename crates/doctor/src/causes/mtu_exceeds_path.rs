@@ -95,11 +95,7 @@ fn found(evidence: &Evidence, group: &[&Excess]) -> Option<Found> {
             outer = first.outer,
             path = path
         ),
-        None => say!(
-            "mtu-exceeds-path-because-inside",
-            mtu = first.tunnel_mtu,
-            outer = first.outer
-        ),
+        None => lost_inside(first),
     };
     Some(Found {
         severity: severity(evidence, group),
@@ -148,12 +144,16 @@ pub(super) fn in_doubt(excess: &Excess) -> String {
             mtu = excess.tunnel_mtu,
             fitting = fitting
         ),
-        None => say!(
-            "mtu-exceeds-path-because-inside",
-            mtu = excess.tunnel_mtu,
-            outer = excess.outer
-        ),
+        None => lost_inside(excess),
     }
+}
+
+fn lost_inside(excess: &Excess) -> String {
+    say!(
+        "mtu-exceeds-path-because-inside",
+        mtu = excess.tunnel_mtu,
+        outer = excess.outer
+    )
 }
 
 /// The MTU both directions carry, at both ends; on a suspicion to be tried by hand only.
