@@ -14,7 +14,7 @@ use wirespeed_measure::{Direction, PassiveWatch, Via, Watched};
 
 use crate::causes::CHECKS;
 use crate::testing::{
-    at, core, each_sample, facts_of, healthy, path_mtu, rtt, set_ratio, tunnel_of,
+    add_card, at, core, each_sample, facts_of, healthy, path_mtu, rtt, set_ratio, tunnel_of,
 };
 use crate::trust::without_unreliable;
 use crate::{Diagnosis, End, Evidence, Finding, Severity, judge};
@@ -52,21 +52,22 @@ fn worn_out() -> Evidence {
             allowed: vec![0, 1],
             ..Interrupt::default()
         };
-        facts.links.push(Link {
-            name: "eth0".to_owned(),
-            detail: Known::Value(LinkDetail {
-                numa_node: Known::Value(Some(1)),
-                rings: Known::Value(Rings {
-                    receive: Some(256),
-                    receive_most: Some(4096),
-                    ..Rings::default()
+        add_card(
+            facts,
+            Link {
+                detail: Known::Value(LinkDetail {
+                    numa_node: Known::Value(Some(1)),
+                    rings: Known::Value(Rings {
+                        receive: Some(256),
+                        receive_most: Some(4096),
+                        ..Rings::default()
+                    }),
+                    interrupts: Known::Value(vec![interrupt(41), interrupt(42)]),
+                    ..LinkDetail::default()
                 }),
-                interrupts: Known::Value(vec![interrupt(41), interrupt(42)]),
-                ..LinkDetail::default()
-            }),
-            ..Link::default()
-        });
-        facts.outer_links = vec!["eth0".to_owned()];
+                ..Link::default()
+            },
+        );
         facts.hardware.irqbalance = Known::Value(true);
         facts.hardware.numa_nodes = Known::Value(
             [0, 1]

@@ -13,7 +13,11 @@ use wirespeed_measure::{
     SequenceProbe, TunnelSweep, Via, Watched, Windows,
 };
 
-use crate::{Diagnosis, End, Evidence, FarKind, Finding, IdleReturn, judge};
+use crate::{End, Evidence, FarKind, IdleReturn};
+
+mod judged;
+
+pub(crate) use judged::{codes, not_checked, nothing, only_finding};
 
 /// Samples on each side of each comparison.
 pub(crate) const PAIRS: usize = 5;
@@ -343,6 +347,13 @@ pub(crate) fn tunnel_of(evidence: &mut Evidence, end: End) -> &mut Tunnel {
     &mut facts_of(evidence, end).tunnels[0]
 }
 
+/// A card, `eth0`, that the outer packets take.
+pub(crate) fn add_card(facts: &mut Facts, card: Link) {
+    let name = "eth0".to_owned();
+    facts.outer_links = vec![name.clone()];
+    facts.links.push(Link { name, ..card });
+}
+
 /// Sets the interval of tunnel/bare in a direction to about `ratio`.
 pub(crate) fn set_ratio(evidence: &mut Evidence, direction: Direction, ratio: f64) {
     for comparison in evidence
@@ -510,35 +521,4 @@ pub(crate) fn forget_far(evidence: &mut Evidence) {
     {
         sample.far = None;
     }
-}
-
-/// Codes of the findings that are causes, worst first.
-pub(crate) fn codes(diagnosis: &Diagnosis) -> Vec<&str> {
-    diagnosis
-        .findings
-        .iter()
-        .filter(|finding| finding.consequence_of.is_none())
-        .map(|finding| finding.code.as_str())
-        .collect()
-}
-
-/// Judges, and hands back the one finding there must be.
-pub(crate) fn only_finding(evidence: &Evidence, code: &str) -> Finding {
-    let diagnosis = judge(evidence);
-    assert_eq!(codes(&diagnosis), [code], "{:#}", json!(diagnosis.findings));
-    diagnosis.findings[0].clone()
-}
-
-/// Judges, and makes sure that there is nothing to find.
-pub(crate) fn nothing(evidence: &Evidence) {
-    let diagnosis = judge(evidence);
-    assert_eq!(diagnosis.findings, [], "{:#}", json!(diagnosis.findings));
-}
-
-/// Is a check reported as not made?
-pub(crate) fn not_checked(evidence: &Evidence, code: &str) -> bool {
-    judge(evidence)
-        .not_checked
-        .iter()
-        .any(|one| one.what == code)
 }

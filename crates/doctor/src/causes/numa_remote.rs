@@ -218,8 +218,8 @@ mod tests {
 
     use super::CODE;
     use crate::testing::{
-        at, codes, core, each_sample, facts_of, healthy, not_checked, nothing, only_finding,
-        path_mtu, set_ratio, tunnel_of,
+        add_card, at, codes, core, each_sample, facts_of, healthy, not_checked, nothing,
+        only_finding, path_mtu, set_ratio, tunnel_of,
     };
     use crate::{End, Evidence, Severity, judge};
 
@@ -239,29 +239,30 @@ mod tests {
                 cores: vec![1, 3],
             },
         ]);
-        facts.links.push(Link {
-            name: "eth0".to_owned(),
-            detail: Known::Value(LinkDetail {
-                numa_node: Known::Value(Some(1)),
-                interrupts: Known::Value(vec![
-                    Interrupt {
-                        number: 90,
-                        name: "mlx5_comp0".to_owned(),
-                        allowed: vec![0, 2],
-                        ..Interrupt::default()
-                    },
-                    Interrupt {
-                        number: 91,
-                        name: "mlx5_comp1".to_owned(),
-                        allowed: vec![1],
-                        ..Interrupt::default()
-                    },
-                ]),
-                ..LinkDetail::default()
-            }),
-            ..Link::default()
-        });
-        facts.outer_links = vec!["eth0".to_owned()];
+        add_card(
+            facts,
+            Link {
+                detail: Known::Value(LinkDetail {
+                    numa_node: Known::Value(Some(1)),
+                    interrupts: Known::Value(vec![
+                        Interrupt {
+                            number: 90,
+                            name: "mlx5_comp0".to_owned(),
+                            allowed: vec![0, 2],
+                            ..Interrupt::default()
+                        },
+                        Interrupt {
+                            number: 91,
+                            name: "mlx5_comp1".to_owned(),
+                            allowed: vec![1],
+                            ..Interrupt::default()
+                        },
+                    ]),
+                    ..LinkDetail::default()
+                }),
+                ..Link::default()
+            },
+        );
         each_sample(&mut evidence, Direction::Upload, Via::Tunnel, |sample| {
             at(sample, End::Far).interrupts = [("90".to_owned(), counts.to_vec())].into();
         });

@@ -273,7 +273,8 @@ mod tests {
     use super::{CODE, wants};
     use crate::probe::Probe;
     use crate::testing::{
-        facts_of, forget_far, healthy, not_checked, nothing, only_finding, set_ratio, tunnel_of,
+        add_card, facts_of, forget_far, healthy, not_checked, nothing, only_finding, set_ratio,
+        tunnel_of,
     };
     use crate::{End, Evidence, Severity};
 
@@ -293,15 +294,16 @@ mod tests {
         let mut evidence = healthy();
         set_ratio(&mut evidence, Direction::Upload, 0.1);
         let facts = facts_of(&mut evidence, End::Here);
-        facts.links.push(Link {
-            index: 3,
-            name: "eth0".to_owned(),
-            up: true,
-            mtu: 1500,
-            offloads: Known::Value([("tx-udp-segmentation".to_owned(), true)].into()),
-            ..Link::default()
-        });
-        facts.outer_links = vec!["eth0".to_owned()];
+        add_card(
+            facts,
+            Link {
+                index: 3,
+                up: true,
+                mtu: 1500,
+                offloads: Known::Value([("tx-udp-segmentation".to_owned(), true)].into()),
+                ..Link::default()
+            },
+        );
         evidence.segmentation.push(probe);
         evidence
     }

@@ -191,8 +191,8 @@ mod tests {
 
     use super::CODE;
     use crate::testing::{
-        at, codes, core, each_sample, facts_of, healthy, kernels_core, nothing, only_finding,
-        set_ratio, tunnel_of,
+        add_card, at, codes, core, each_sample, facts_of, healthy, kernels_core, nothing,
+        only_finding, set_ratio, tunnel_of,
     };
     use crate::{End, Evidence, Severity, judge};
 
@@ -206,15 +206,16 @@ mod tests {
             facts_of(&mut evidence, end).host.kernel = "6.12.80".to_owned();
         }
         let facts = facts_of(&mut evidence, End::Here);
-        facts.outer_links = vec!["eth0".to_owned()];
-        facts.links.push(Link {
-            index: 3,
-            name: "eth0".to_owned(),
-            kind: kind.map(str::to_owned),
-            up: true,
-            mtu: 1500,
-            ..Link::default()
-        });
+        add_card(
+            facts,
+            Link {
+                index: 3,
+                kind: kind.map(str::to_owned),
+                up: true,
+                mtu: 1500,
+                ..Link::default()
+            },
+        );
         for link in &mut facts.links {
             let off = link.name == interface;
             link.offloads = Known::Value(

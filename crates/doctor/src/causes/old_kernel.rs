@@ -30,11 +30,7 @@ fn run(evidence: &Evidence) -> Outcome {
     for end in ENDS {
         // Both ends of one kernel are one machine; but each has its own kind of tunnel.
         for fault in kernel_faults() {
-            let list = if is_danger(fault) {
-                &mut outcome.of_no_load
-            } else {
-                &mut outcome.found
-            };
+            let list = outcome.list(!is_danger(fault));
             list.extend(found(evidence, end, fault));
         }
     }
@@ -253,7 +249,7 @@ mod tests {
     use super::*;
     use crate::judge;
     use crate::testing::{
-        facts_of, healthy, nothing, only_finding, path_mtu, set_ratio, tunnel_of,
+        add_card, facts_of, healthy, nothing, only_finding, path_mtu, set_ratio, tunnel_of,
     };
 
     fn kernel(release: &str, threaded: bool) -> Evidence {
@@ -325,12 +321,13 @@ mod tests {
     fn trains(slow: Direction) -> Evidence {
         let mut evidence = daemon("7.1.4", true, slow, 0.5);
         let facts = facts_of(&mut evidence, End::Far);
-        facts.links.push(Link {
-            name: "eth0".to_owned(),
-            offloads: Known::Value([(UDP_SEGMENTATION.to_owned(), true)].into()),
-            ..Link::default()
-        });
-        facts.outer_links = vec!["eth0".to_owned()];
+        add_card(
+            facts,
+            Link {
+                offloads: Known::Value([(UDP_SEGMENTATION.to_owned(), true)].into()),
+                ..Link::default()
+            },
+        );
         evidence
     }
 

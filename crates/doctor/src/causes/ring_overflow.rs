@@ -281,7 +281,7 @@ mod tests {
 
     use super::{CODE, without_queue};
     use crate::testing::{
-        at, codes, core, each_sample, facts_of, healthy, nothing, only_finding, set_ratio,
+        add_card, at, codes, core, each_sample, facts_of, healthy, nothing, only_finding, set_ratio,
     };
     use crate::{End, Evidence, Severity, judge};
 
@@ -289,19 +289,20 @@ mod tests {
     fn counting(statistic: &str, each: u64) -> Evidence {
         let mut evidence = healthy();
         let facts = facts_of(&mut evidence, End::Far);
-        facts.links.push(Link {
-            name: "eth0".to_owned(),
-            detail: Known::Value(LinkDetail {
-                rings: Known::Value(Rings {
-                    receive: Some(512),
-                    receive_most: Some(4096),
-                    ..Rings::default()
+        add_card(
+            facts,
+            Link {
+                detail: Known::Value(LinkDetail {
+                    rings: Known::Value(Rings {
+                        receive: Some(512),
+                        receive_most: Some(4096),
+                        ..Rings::default()
+                    }),
+                    ..LinkDetail::default()
                 }),
-                ..LinkDetail::default()
-            }),
-            ..Link::default()
-        });
-        facts.outer_links = vec!["eth0".to_owned()];
+                ..Link::default()
+            },
+        );
         each_sample(&mut evidence, Direction::Upload, Via::Tunnel, |sample| {
             let delta = at(sample, End::Far);
             delta.links.insert(

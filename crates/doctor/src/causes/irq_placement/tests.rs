@@ -3,7 +3,8 @@ use wirespeed_measure::{Direction, Via};
 
 use super::CODE;
 use crate::testing::{
-    at, codes, core, each_sample, facts_of, healthy, not_checked, nothing, only_finding, set_ratio,
+    add_card, at, codes, core, each_sample, facts_of, healthy, not_checked, nothing, only_finding,
+    set_ratio,
 };
 use crate::{End, Evidence, Severity, judge};
 
@@ -17,15 +18,16 @@ fn with_card() -> Evidence {
         ..Interrupt::default()
     };
     let facts = facts_of(&mut evidence, End::Here);
-    facts.links.push(Link {
-        name: "eth0".to_owned(),
-        detail: Known::Value(LinkDetail {
-            interrupts: Known::Value(vec![interrupt(41), interrupt(42)]),
-            ..LinkDetail::default()
-        }),
-        ..Link::default()
-    });
-    facts.outer_links = vec!["eth0".to_owned()];
+    add_card(
+        facts,
+        Link {
+            detail: Known::Value(LinkDetail {
+                interrupts: Known::Value(vec![interrupt(41), interrupt(42)]),
+                ..LinkDetail::default()
+            }),
+            ..Link::default()
+        },
+    );
     facts.hardware.irqbalance = Known::Value(true);
     evidence
 }

@@ -5,7 +5,7 @@ use wirespeed_measure::{Direction, Via};
 
 use super::{CODE, count};
 use crate::testing::{
-    at, core, each_sample, facts_of, healthy, nothing, only_finding, set_ratio, tunnel_of,
+    add_card, at, core, each_sample, facts_of, healthy, nothing, only_finding, set_ratio, tunnel_of,
 };
 use crate::{End, Evidence};
 
@@ -121,15 +121,16 @@ fn two_peers() -> Evidence {
     let tunnel = tunnel_of(&mut evidence, End::Here);
     tunnel.implementation = Implementation::Kernel;
     let facts = facts_of(&mut evidence, End::Here);
-    facts.links.push(Link {
-        index: 3,
-        name: "eth0".to_owned(),
-        up: true,
-        mtu: 1500,
-        detail: Known::Value(LinkDetail::default()),
-        ..Link::default()
-    });
-    facts.outer_links = vec!["eth0".to_owned()];
+    add_card(
+        facts,
+        Link {
+            index: 3,
+            up: true,
+            mtu: 1500,
+            detail: Known::Value(LinkDetail::default()),
+            ..Link::default()
+        },
+    );
     each_sample(&mut evidence, Direction::Download, Via::Tunnel, |sample| {
         for key in ["far-key", "another-key"] {
             let peer = at(sample, End::Here).peers.entry(key.to_owned());
