@@ -17,7 +17,7 @@ use wirespeed_report::html;
 /// What a page is of, and the page.
 type Page = (&'static str, fn() -> String);
 
-const PAGES: [Page; 3] = [
+const PAGES: [Page; 4] = [
     ("`test`, two directions, 160 loads of 10 s each", || {
         html::test(&records::an_hour())
     }),
@@ -26,6 +26,9 @@ const PAGES: [Page; 3] = [
     }),
     ("`doctor --sweep`, a finding with its charts", || {
         html::doctor(&records::a_sweep(), " --far ssh://root@nas")
+    }),
+    ("`tune`, 40 experiments of 20 loads", || {
+        html::tune(&records::a_long_tune(), " --far ssh://root@nas")
     }),
 ];
 

@@ -152,25 +152,9 @@ fn an_hour_stays_under_a_megabyte() {
     }
 }
 
-/// A tune of many experiments, each with both directions' loads and all their intervals.
-fn a_long_tune() -> TuneRecord {
-    let mut record = records::a_tune();
-    let mut test: TestRecord = records::recorded("test-healthy");
-    test.comparisons
-        .iter_mut()
-        .for_each(records::with_intervals);
-    let loads = |index: usize| test.comparisons[index].samples.iter().cycle().take(10);
-    for experiment in &mut record.outcome.experiments {
-        experiment.samples = loads(0).chain(loads(1)).cloned().collect();
-    }
-    let two = record.outcome.experiments.clone();
-    record.outcome.experiments = two.into_iter().cycle().take(40).collect();
-    record
-}
-
 #[test]
 fn a_tune_of_many_experiments_stays_under_a_megabyte() {
-    let record = a_long_tune();
+    let record = records::a_long_tune();
     let directions = |one: &Experiment| {
         let samples = one.samples.iter();
         let way = |way| samples.clone().filter(move |one| one.load.direction == way);
@@ -183,6 +167,7 @@ fn a_tune_of_many_experiments_stays_under_a_megabyte() {
     let page = html::tune(&record, "");
     assert!(page.len() < 1_000_000, "{} bytes", page.len());
     assert!(page.contains("The loads of 20 more experiments are not drawn"));
+    assert!(page.contains("136 more groups of runs are not shown"));
 }
 
 /// A backquote that is read as such is none that a page has.

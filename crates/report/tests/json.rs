@@ -72,6 +72,7 @@ fn every_record_that_pages_are_made_of_is_as_its_schema_says() {
     assert_valid("a test", &records::a_test());
     assert_valid("an hour", &records::an_hour());
     assert_valid("a long load", &records::a_long_load());
+    assert_valid("a long tune", &records::a_long_tune());
     assert_valid("a tune", &records::a_tune());
     assert_valid("a sweep", &records::a_sweep());
     assert_valid("a chain", &records::hops());

@@ -15,6 +15,8 @@ use super::svg::{Drawn, Entry, Figure, RIGHT, Scale, WIDTH, fit, px};
 const MOST_CORES: usize = 48;
 /// Columns of a heat map; of more loads, neighbours are taken together.
 const MOST_COLUMNS: usize = 60;
+/// Groups that find room beside each other; each has a letter of its own.
+const MOST_GROUPS: usize = 24;
 /// Share of busy time from which on each step of the heat map begins.
 const STEPS: [f64; HEAT_STEPS] = [0.0, 0.2, 0.4, 0.6, 0.8, 0.95];
 /// Rows of the chart of drops.
@@ -65,10 +67,12 @@ pub(super) fn watched(passive: &PassiveWatch, end: End) -> Group<'_> {
 /// How busy each core of one machine was, load by load.
 pub(super) fn heat(machine: &str, groups: &[Group<'_>], during: During) -> Figure {
     let title = say!("html-heat-title", host = machine);
-    let groups: Vec<&Group<'_>> = groups
+    let mut groups: Vec<&Group<'_>> = groups
         .iter()
         .filter(|group| group.deltas.iter().any(|delta| !delta.cores.is_empty()))
         .collect();
+    let left_out = groups.len().saturating_sub(MOST_GROUPS);
+    groups.truncate(MOST_GROUPS);
     if groups.is_empty() {
         return Figure {
             kind: "heat",
@@ -138,6 +142,10 @@ pub(super) fn heat(machine: &str, groups: &[Group<'_>], during: During) -> Figur
             During::Loads => say!("html-heat-caption-together", count = together),
             During::Watch => say!("html-heat-caption-together-watched", count = together),
         });
+    }
+    if left_out > 0 {
+        caption.push(' ');
+        caption.push_str(&say!("html-heat-caption-groups", count = left_out));
     }
     if count > cores.len() {
         caption.push(' ');

@@ -103,6 +103,18 @@ pub(crate) const PAGES: &[Page] = &[
         absent: &["drops"],
     },
     Page {
+        name: "long-tune",
+        make: || html::tune(&records::a_long_tune(), FAR),
+        drawn: &[&[
+            ("gains", 2),
+            ("throughput", 40),
+            ("window", 40),
+            ("rtt", 41),
+            ("heat", 2),
+        ]],
+        absent: &["drops"],
+    },
+    Page {
         name: "tune-nothing",
         make: || html::tune(&records::a_tune_of_nothing(), FAR),
         drawn: &[&[("rtt", 1)]],

@@ -151,6 +151,20 @@ pub(crate) fn a_tune() -> TuneRecord {
     record
 }
 
+/// A tune of many experiments, each with both directions' loads and all their intervals.
+pub(crate) fn a_long_tune() -> TuneRecord {
+    let mut record = a_tune();
+    let mut test: TestRecord = recorded("test-healthy");
+    test.comparisons.iter_mut().for_each(with_intervals);
+    let loads = |index: usize| test.comparisons[index].samples.iter().cycle().take(10);
+    for experiment in &mut record.outcome.experiments {
+        experiment.samples = loads(0).chain(loads(1)).cloned().collect();
+    }
+    let two = record.outcome.experiments.clone();
+    record.outcome.experiments = two.into_iter().cycle().take(40).collect();
+    record
+}
+
 /// The doctor found nothing that could be tried.
 pub(crate) fn a_tune_of_nothing() -> TuneRecord {
     let mut record: TuneRecord = recorded("tune-black-hole");

@@ -138,6 +138,10 @@ html-heat-caption-together-watched = { $count ->
     [one] One slice in a column.
    *[other] { $count } neighbouring slices in a column.
 }
+html-heat-caption-groups = { $count ->
+    [one] One more group of runs is not shown.
+   *[other] { $count } more groups of runs are not shown.
+}
 html-heat-caption-cores = The { $shown } busiest of { $count } cores.
 html-heat-from = from { $share }
 html-heat-words = { $cores ->

@@ -138,6 +138,10 @@ html-heat-caption-together-watched = { $count ->
     [one] Une tranche par colonne.
    *[other] { $count } tranches voisines par colonne.
 }
+html-heat-caption-groups = { $count ->
+    [one] Un autre groupe de mesures n’est pas montré.
+   *[other] { $count } autres groupes de mesures ne sont pas montrés.
+}
 html-heat-caption-cores = Les { $shown } cœurs les plus occupés sur { $count }.
 html-heat-from = dès { $share }
 html-heat-words = { $cores ->
