@@ -22,6 +22,8 @@ pub(crate) struct Cores {
     pub(crate) mean: f64,
     /// The busiest core of each sample.
     pub(crate) busiest: f64,
+    /// What part of the work of each sample's busiest core was the kernel's (system, interrupts, softirqs).
+    pub(crate) kernels_part: f64,
     /// Mean over the other cores of each sample; `None` on a machine with one core.
     pub(crate) others: Option<f64>,
     /// Each core by itself.
@@ -58,6 +60,12 @@ pub(crate) fn of(evidence: &Evidence, end: End, direction: Direction) -> Option<
                 .map(|cores| mean(cores.iter().map(CoreTime::busy_share))),
         )?,
         busiest: median(samples.iter().map(|cores| busiest(cores).1))?,
+        kernels_part: median(
+            samples
+                .iter()
+                .filter_map(|cores| cores.get(busiest(cores).0))
+                .map(kernels_part),
+        )?,
         others: if count > 1 {
             median(samples.iter().map(|cores| mean_without_busiest(cores)))
         } else {
@@ -210,6 +218,18 @@ fn softirq_share(core: &CoreTime) -> f64 {
 
 fn kernel_share(core: &CoreTime) -> f64 {
     share(core, core.system + core.irq + core.softirq)
+}
+
+/// The kernel's part of what a core did, whatever was taken from it.
+fn kernels_part(core: &CoreTime) -> f64 {
+    share(
+        &CoreTime {
+            steal: 0.0,
+            idle: 0.0,
+            ..*core
+        },
+        core.system + core.irq + core.softirq,
+    )
 }
 
 fn steal_share(core: &CoreTime) -> f64 {

@@ -353,7 +353,7 @@ mod tests {
     fn another_daemon_that_is_at_its_limit_can_be_replaced_and_put_back() {
         for (cores, code) in [
             (vec![core(0.99); 4], "cpu-saturated"),
-            (vec![core(0.99), core(0.2)], "one-core-bound"),
+            (vec![kernels_core(0.99), core(0.2)], "one-core-bound"),
         ] {
             let mut evidence = busy(&cores);
             let finding = only_finding(&evidence, code);
@@ -415,7 +415,7 @@ mod tests {
 
     #[test]
     fn a_full_worker_gets_company_as_long_as_there_are_cores() {
-        let mut evidence = busy(&[core(0.99), core(0.2), core(0.2), core(0.2)]);
+        let mut evidence = busy(&[kernels_core(0.99), core(0.2), core(0.2), core(0.2)]);
         ours(&mut evidence, 0.97);
         let finding = only_finding(&evidence, "one-core-bound");
         assert_eq!(

@@ -25,7 +25,7 @@ const NEARLY_SATURATED: f64 = 0.8;
 /// … this one while many connections fill the gaps, a machine is saturated too.
 const SATURATED_BY_MANY: f64 = 0.93;
 /// Cores that a daemon gets in any case where it wants more, with six others to each core.
-const FAIR_SHARE: f64 = 0.15;
+pub(super) const FAIR_SHARE: f64 = 0.15;
 /// Share of softirqs, mean over the cores, from which the kernel's work for packets may be what fills them. For the kernel's
 /// WireGuard, which encrypts in threads of its own, all that the kernel used counts.
 const KERNELS_WORK: f64 = 0.2;
@@ -183,7 +183,7 @@ fn wants_more(evidence: &Evidence, end: End, direction: Direction, cores: &Cores
 }
 
 /// Cores that the daemon of an end used during the loads, at most; `None` where that is not known or there is no daemon.
-fn used_by_daemon(evidence: &Evidence, end: End, direction: Direction) -> Option<f64> {
+pub(super) fn used_by_daemon(evidence: &Evidence, end: End, direction: Direction) -> Option<f64> {
     let Implementation::Userspace { pid: Some(pid), .. } = evidence.tunnel(end)?.implementation
     else {
         return None;
@@ -201,6 +201,28 @@ fn used_by_daemon(evidence: &Evidence, end: End, direction: Direction) -> Option
             .into_iter()
             .filter_map(|sample| used(moved(sample, end)?)),
     )
+}
+
+/// Seconds that each process took which has nothing to do with the tunnel, among the busiest ones. None where a daemon's
+/// process is not known, for then it may be any of them.
+pub(super) fn of_others(
+    evidence: &Evidence,
+    end: End,
+    delta: &CountersDelta,
+) -> impl Iterator<Item = f64> {
+    const OURS: [&str; 5] = ["iperf3", "wirespeed", "ksoftirqd", "kworker", "napi"];
+    let pids = daemons(evidence, end).into_iter().filter_map(|end| {
+        match &evidence.tunnel(end)?.implementation {
+            Implementation::Userspace { pid, .. } => Some(pid.map(|pid| pid.to_string())),
+            Implementation::Kernel => None,
+        }
+    });
+    let daemons: Option<Vec<String>> = pids.collect();
+    delta.processes.iter().filter_map(move |(pid, process)| {
+        let ours = OURS.iter().any(|ours| process.program.starts_with(ours));
+        let strange = !ours && !daemons.as_ref()?.contains(pid);
+        strange.then_some(process.cpu)
+    })
 }
 
 fn found(evidence: &Evidence, end: End, hits: &[(Direction, Cores)]) -> Option<Found> {

@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use wirespeed_facts::{CoreTime, CountersDelta, Implementation, Known, TunnelFilter};
+use wirespeed_facts::{CoreTime, CountersDelta, Known, TunnelFilter};
 use wirespeed_measure::{Direction, Via};
 use wirespeed_words::say;
 
@@ -151,7 +151,7 @@ pub(super) fn passed(evidence: &Evidence, end: End, delta: &CountersDelta) -> Op
         .iter()
         .map(|core: &CoreTime| core.user + core.system + core.irq + core.softirq)
         .sum();
-    let busy = busy - of_others(evidence, end, delta);
+    let busy = busy - cpu_saturated::of_others(evidence, end, delta).sum::<f64>();
     let link = delta.links.get(&evidence.tunnel(end)?.name)?;
     let ip = |name: &str| {
         ["Ip", "Ip6"]
@@ -180,29 +180,6 @@ pub(super) fn passed(evidence: &Evidence, end: End, delta: &CountersDelta) -> Op
         inner_out,
         busy,
     })
-}
-
-/// Seconds that processes took which have nothing to do with the tunnel, among the busiest ones. None where a daemon's
-/// process is not known, for then it may be any of them.
-fn of_others(evidence: &Evidence, end: End, delta: &CountersDelta) -> f64 {
-    const OURS: [&str; 5] = ["iperf3", "wirespeed", "ksoftirqd", "kworker", "napi"];
-    let pids = cpu_saturated::daemons(evidence, end)
-        .into_iter()
-        .filter_map(|end| match &evidence.tunnel(end)?.implementation {
-            Implementation::Userspace { pid, .. } => Some(pid.map(|pid| pid.to_string())),
-            Implementation::Kernel => None,
-        });
-    let Some(daemons) = pids.collect::<Option<Vec<String>>>() else {
-        return 0.0;
-    };
-    delta
-        .processes
-        .iter()
-        .filter(|(pid, process)| {
-            !daemons.contains(pid) && !OURS.iter().any(|ours| process.program.starts_with(ours))
-        })
-        .map(|(_, process)| process.cpu)
-        .sum()
 }
 
 /// Share of the busy time that comparing packets with rules took.
@@ -334,7 +311,7 @@ fn remedies(evidence: &Evidence, end: End, filter: &TunnelFilter) -> Vec<Remedy>
 
 #[cfg(test)]
 mod tests {
-    use wirespeed_facts::{Firewall, ProcessTime};
+    use wirespeed_facts::{Firewall, Implementation, ProcessTime};
 
     use super::*;
     use crate::judge;

@@ -218,7 +218,7 @@ mod tests {
 
     use super::CODE;
     use crate::testing::{
-        add_card, at, codes, core, each_sample, facts_of, healthy, not_checked, nothing,
+        add_card, at, codes, each_sample, facts_of, healthy, kernels_core, not_checked, nothing,
         only_finding, path_mtu, set_ratio, tunnel_of,
     };
     use crate::{End, Evidence, Severity, judge};
@@ -273,7 +273,7 @@ mod tests {
     fn with_a_full_core(counts: [u64; 4]) -> Evidence {
         let mut evidence = two_sockets(counts, 0.6);
         each_sample(&mut evidence, Direction::Upload, Via::Tunnel, |sample| {
-            at(sample, End::Far).cores[0] = core(0.97);
+            at(sample, End::Far).cores[0] = kernels_core(0.97);
         });
         evidence
     }

@@ -1,12 +1,13 @@
 //! `one-core-bound`: one core is full while the others have room.
 
-use wirespeed_facts::Implementation;
-use wirespeed_measure::Direction;
+use wirespeed_facts::{CountersDelta, Implementation};
+use wirespeed_measure::{Direction, Via};
 use wirespeed_settings::shell_word;
 use wirespeed_words::say;
 
 use super::cpu_saturated::{
-    HEALTHY_RATIO, daemons, held_back, machine_name, machines, severity, unknown,
+    FAIR_SHARE, HEALTHY_RATIO, daemons, held_back, machine_name, machines, of_others, severity,
+    unknown, used_by_daemon,
 };
 use super::napi_convergence::busy_peers;
 use super::starves;
@@ -14,7 +15,7 @@ use crate::cards::{self, core_numbers, list};
 use crate::cores::{self, Cores};
 use crate::device;
 use crate::finding::{Check, Found, Outcome, by_hand, command, line, percent, rates_lines};
-use crate::view::{DIRECTIONS, ENDS, only, receiver};
+use crate::view::{DIRECTIONS, ENDS, median, moved, only, receiver};
 use crate::{End, Evidence, Goal, Remedy};
 
 pub(super) const CODE: &str = "one-core-bound";
@@ -32,6 +33,11 @@ const ROOM: f64 = 0.7;
 /// The same where the daemon is confined to some of the cores: then room on the others is of no use to it, and
 /// whatever else runs there may use more.
 const ROOM_WHEN_CONFINED: f64 = 0.9;
+/// The kernel's part of what a full core does from which it is full of packets, or of the kernel's WireGuard.
+const KERNELS_PART: f64 = 0.5;
+/// Cores that a daemon uses at least where one of its threads fills one; half of it where it takes turns with the load's own
+/// process and the kernel, and nobody else may be who fills the core.
+const A_CORE: f64 = 0.8;
 /// What cards hash of UDP unless told otherwise, in ethtool's letters: the addresses …
 const ADDRESSES: &str = "sd";
 /// … and with the ports.
@@ -59,7 +65,7 @@ pub(super) fn in_direction(evidence: &Evidence, direction: Direction) -> bool {
         .any(|end| fits(evidence, end, direction) && held_back(evidence, direction))
 }
 
-/// One core full, the rest not; whatever the tunnel reaches.
+/// One core full of the tunnel's work, the rest not; whatever the tunnel reaches.
 pub(super) fn fits(evidence: &Evidence, end: End, direction: Direction) -> bool {
     let Some(cores) = cores::of(evidence, end, direction) else {
         return false;
@@ -69,7 +75,41 @@ pub(super) fn fits(evidence: &Evidence, end: End, direction: Direction) -> bool 
     } else {
         ROOM_WHEN_CONFINED
     };
-    cores.busiest >= FULL && cores.others.is_some_and(|others| others <= room)
+    cores.busiest >= FULL
+        && cores.others.is_some_and(|others| others <= room)
+        && is_the_tunnels(evidence, end, direction, &cores)
+}
+
+/// Is it the tunnel, or the kernel's work for its packets, that fills the full core? Otherwise it is somebody else's, and the
+/// tunnel has the others. What is not known counts as yes.
+fn is_the_tunnels(evidence: &Evidence, end: End, direction: Direction, cores: &Cores) -> bool {
+    if cores.kernels_part >= KERNELS_PART {
+        return true;
+    }
+    let mut used = 0.0;
+    for end in daemons(evidence, end) {
+        let implementation = evidence.tunnel(end).map(|tunnel| &tunnel.implementation);
+        if !matches!(implementation, Some(Implementation::Kernel)) {
+            match used_by_daemon(evidence, end, direction) {
+                Some(cores) => used += cores,
+                None => return true,
+            }
+        }
+    }
+    if !confined(evidence, end).is_empty() {
+        // Whoever else runs on the cores that it is confined to.
+        return used >= FAIR_SHARE;
+    }
+    used >= A_CORE || (used >= A_CORE / 2.0 && by_a_stranger(evidence, end, direction) < A_CORE)
+}
+
+/// Cores that the busiest process used which has nothing to do with the tunnel.
+fn by_a_stranger(evidence: &Evidence, end: End, direction: Direction) -> f64 {
+    let busiest =
+        |delta: &CountersDelta| of_others(evidence, end, delta).fold(0.0, f64::max) / delta.seconds;
+    let readings = evidence.samples(direction, Via::Tunnel).into_iter();
+    let readings = readings.filter_map(|sample| moved(sample, end));
+    median(readings.filter(|delta| delta.seconds > 0.0).map(busiest)).unwrap_or_default()
 }
 
 /// A tunnel daemon that may not use every core.

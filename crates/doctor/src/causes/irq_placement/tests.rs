@@ -3,8 +3,8 @@ use wirespeed_measure::{Direction, Via};
 
 use super::CODE;
 use crate::testing::{
-    add_card, at, codes, core, each_sample, facts_of, healthy, not_checked, nothing, only_finding,
-    set_ratio,
+    add_card, at, codes, core, each_sample, facts_of, healthy, kernels_core, not_checked, nothing,
+    only_finding, set_ratio,
 };
 use crate::{End, Evidence, Severity, judge};
 
@@ -37,7 +37,7 @@ fn crowded(second: [u64; 4], busy: f64) -> Evidence {
     set_ratio(&mut evidence, Direction::Download, 0.6);
     each_sample(&mut evidence, Direction::Download, Via::Tunnel, |sample| {
         let delta = at(sample, End::Here);
-        delta.cores = vec![core(0.3), core(busy), core(0.3), core(0.3)];
+        delta.cores = vec![core(0.3), kernels_core(busy), core(0.3), core(0.3)];
         delta.interrupts = [
             ("41".to_owned(), vec![0, 5000, 0, 0]),
             ("42".to_owned(), second.to_vec()),

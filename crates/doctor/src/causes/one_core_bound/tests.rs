@@ -1,13 +1,15 @@
 use wirespeed_facts::{
-    CoreTime, Implementation, Known, Link, LinkDetail, NumaNode, ReceiveQueue, Spreading,
+    CoreTime, Implementation, Known, Link, LinkDetail, NumaNode, ProcessTime, ReceiveQueue,
+    Spreading,
 };
 use wirespeed_measure::{Direction, Via};
 
 use super::{CODE, count};
 use crate::testing::{
-    add_card, at, core, each_sample, facts_of, healthy, nothing, only_finding, set_ratio, tunnel_of,
+    add_card, at, core, each_sample, facts_of, healthy, kernels_core, nothing, only_finding,
+    set_ratio, tunnel_of,
 };
-use crate::{End, Evidence};
+use crate::{End, Evidence, judge};
 
 fn with_cores(cores: &[CoreTime], ratio: f64) -> Evidence {
     let mut evidence = healthy();
@@ -20,7 +22,7 @@ fn with_cores(cores: &[CoreTime], ratio: f64) -> Evidence {
 
 #[test]
 fn one_full_core_among_idle_ones_is_found() {
-    let cores = |full: f64, rest: f64| [core(rest), core(full), core(rest), core(rest)];
+    let cores = |full: f64, rest: f64| [core(rest), kernels_core(full), core(rest), core(rest)];
     nothing(&with_cores(&cores(0.94, 0.3), 0.85));
     nothing(&with_cores(&cores(0.99, 0.71), 0.85));
     nothing(&with_cores(&cores(0.99, 0.3), 0.90));
@@ -42,6 +44,51 @@ fn one_full_core_among_idle_ones_is_found() {
 #[test]
 fn a_machine_with_one_core_is_saturated_instead() {
     only_finding(&with_cores(&[core(0.99)], 0.85), "cpu-saturated");
+}
+
+/// One process that has nothing to do with the tunnel fills a core; the rest of it is the tunnel's.
+#[test]
+fn a_core_that_somebody_else_fills_is_not_the_tunnels() {
+    let with = |kernel: bool, cores: &[CoreTime], daemon: Option<f64>, stranger: f64| {
+        let mut evidence = with_cores(cores, 0.75);
+        for end in [End::Here, End::Far] {
+            tunnel_of(&mut evidence, end).implementation = if kernel {
+                Implementation::Kernel
+            } else {
+                Implementation::Userspace {
+                    pid: Some(7),
+                    program: Some("wireguard-go".to_owned()),
+                    cpus_allowed: None,
+                }
+            };
+        }
+        each_sample(&mut evidence, Direction::Download, Via::Tunnel, |sample| {
+            let delta = at(sample, End::Here);
+            let process = |program: &str, cores: f64| ProcessTime {
+                program: program.to_owned(),
+                cpu: cores * delta.seconds,
+            };
+            let strange = process("ffmpeg", stranger);
+            let own = daemon.map(|cores| process("wireguard-go", cores));
+            delta.processes.clear();
+            delta.processes.insert("9".to_owned(), strange);
+            delta.processes.extend(own.map(|own| ("7".to_owned(), own)));
+        });
+        let codes = judge(&evidence).findings.into_iter().map(|one| one.code);
+        codes.collect::<Vec<String>>().contains(&CODE.to_owned())
+    };
+    let rest = core(0.1);
+    let full = [rest, core(0.99), rest, rest];
+    let kernels = [rest, kernels_core(0.99), rest, rest];
+    assert!(!with(true, &full, None, 1.0));
+    assert!(with(true, &kernels, None, 0.1));
+    // Its own thread, or its thread and the load beside it.
+    assert!(!with(false, &full, Some(0.3), 0.95));
+    assert!(!with(false, &full, Some(0.6), 0.95));
+    assert!(with(false, &full, Some(0.6), 0.2));
+    assert!(with(false, &full, Some(0.9), 0.95));
+    // Packets that one core receives for a daemon that has time.
+    assert!(with(false, &kernels, Some(0.3), 0.1));
 }
 
 #[test]
@@ -76,7 +123,7 @@ fn in_the_kernel(direction: Direction) -> Evidence {
     }
     set_ratio(&mut evidence, direction, 0.6);
     each_sample(&mut evidence, direction, Via::Tunnel, |sample| {
-        at(sample, End::Here).cores = vec![core(0.3), core(0.99), core(0.3), core(0.3)];
+        at(sample, End::Here).cores = vec![core(0.3), kernels_core(0.99), core(0.3), core(0.3)];
     });
     evidence
 }
@@ -106,7 +153,7 @@ fn the_tunnel_that_receives_is_steered() {
 
 #[test]
 fn many_cores_are_named_in_words_of_a_mask() {
-    let mut evidence = with_cores(&[core(0.99), core(0.3)], 0.6);
+    let mut evidence = with_cores(&[kernels_core(0.99), core(0.3)], 0.6);
     for end in [End::Here, End::Far] {
         tunnel_of(&mut evidence, end).implementation = Implementation::Kernel;
     }
@@ -117,7 +164,7 @@ fn many_cores_are_named_in_words_of_a_mask() {
 
 /// The kernel's tunnel here receives from the far end and from another peer, by eth0.
 fn two_peers() -> Evidence {
-    let mut evidence = with_cores(&[core(0.3), core(0.99), core(0.3), core(0.3)], 0.85);
+    let mut evidence = with_cores(&[core(0.3), kernels_core(0.99), core(0.3), core(0.3)], 0.85);
     let tunnel = tunnel_of(&mut evidence, End::Here);
     tunnel.implementation = Implementation::Kernel;
     let facts = facts_of(&mut evidence, End::Here);
