@@ -307,9 +307,9 @@ fn remedies(evidence: &Evidence, end: End, trial: &CongestionTrial) -> Vec<Remed
         }
         if !available {
             remedy.changes.clear();
-            remedy
-                .commands
-                .insert(0, command(evidence, end, format!("modprobe tcp_{tried}")));
+            let module = format!("tcp_{tried}");
+            let load = format!("modprobe {}", shell_word(&module));
+            remedy.commands.insert(0, command(evidence, end, load));
         }
         remedies.push(remedy);
     }

@@ -189,6 +189,19 @@ fn old_kernels_are_told_about_fq_and_a_missing_module_is_not_tuned() {
 }
 
 #[test]
+fn what_was_tried_is_no_more_than_a_word_of_a_command() {
+    let first = |tried: &str| {
+        let mut evidence = lossy(0.5);
+        evidence.congestion_trials[0].tried = tried.to_owned();
+        let finding = only_finding(&evidence, CODE);
+        finding.remedies[0].commands[0].clone()
+    };
+    assert!(first("bbr2").starts_with("modprobe tcp_bbr2 "));
+    assert!(first("bbr; reboot").starts_with("modprobe 'tcp_bbr; reboot' "));
+    assert!(first("'; reboot").starts_with(r"modprobe 'tcp_'\''; reboot' "));
+}
+
+#[test]
 fn knows_the_kernels_that_need_fq() {
     assert!(before_4_20("4.19.0-26-amd64"));
     assert!(!before_4_20("4.20.1"));
