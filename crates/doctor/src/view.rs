@@ -1,7 +1,7 @@
 //! How checks look at the evidence: ends by direction, the tunnel at an end, the samples of a direction.
 
 use wirespeed_facts::{CountersDelta, Facts, Implementation, Peer, Tunnel};
-use wirespeed_measure::{Comparison, Direction, Protocol, Sample, Via};
+use wirespeed_measure::{Comparison, Direction, Protocol, RateSweep, Sample, Via};
 use wirespeed_words::say;
 
 use crate::{End, Evidence};
@@ -178,6 +178,12 @@ impl Evidence {
     pub(crate) fn soak(&self, direction: Direction, via: Via) -> Option<&Sample> {
         let mut soaks = self.soaks.iter();
         soaks.find(|soak| soak.load.direction == direction && soak.load.via == via)
+    }
+
+    /// The search for the highest rate that stays stable.
+    pub(crate) fn sweep(&self, direction: Direction) -> Option<&RateSweep> {
+        let mut sweeps = self.sweeps.iter();
+        sweeps.find(|sweep| sweep.direction == direction)
     }
 
     /// What several connections did through the tunnel together.

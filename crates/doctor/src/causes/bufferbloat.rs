@@ -1,7 +1,8 @@
 //! `bufferbloat`: echo requests wait behind the load's own queue.
 //!
 //! Known from the RTT while loaded against the idle one: over the short loads of the comparison, or over one longer load
-//! of several streams (a soak), because a sender that watches the delay fills a deep queue only slowly.
+//! of several streams (a soak), because a sender that watches the delay fills a deep queue only slowly. Where a search over
+//! capped rates was made as well, it tells which rate keeps the queue short.
 
 use wirespeed_facts::{Known, TcpProgress};
 use wirespeed_measure::statistics::percentile;
@@ -11,6 +12,10 @@ use wirespeed_words::say;
 use crate::finding::{self, Cap, Check, Found, Outcome, line, milliseconds, rates_line};
 use crate::view::{DIRECTIONS, FEWEST_SAMPLES, median, sender};
 use crate::{End, Evidence, Goal, Refusal, Remedy, Severity, watched};
+
+mod searched;
+
+use searched::{Caps, Searched, searched};
 
 pub(super) const CODE: &str = "bufferbloat";
 
@@ -29,6 +34,8 @@ const FILLING: f64 = 0.005;
 const FILLING_SHARE_OF_IDLE: f64 = 0.25;
 /// Share of the measured rate a shaper is set to, so that the queue builds where it is short.
 const SHAPED_SHARE: f64 = 0.95;
+/// Less sure by so much where no cap of a search made the queue shorter: then not the tunnel's rate alone fills it.
+const NOT_OUR_RATE: f64 = 0.2;
 /// Replies a sample needs before its median RTT says anything.
 const FEWEST_REPLIES: u32 = 3;
 
@@ -179,6 +186,11 @@ fn idle(evidence: &Evidence, via: Via) -> Option<f64> {
     idle.value()?.median
 }
 
+/// What the RTT through the tunnel reaches while idle: its 95th percentile.
+fn idle_high(evidence: &Evidence) -> Option<f64> {
+    evidence.idle_rtt_tunnel.value()?.p95
+}
+
 /// Median RTT during the longer load.
 fn soak_rtt(evidence: &Evidence, direction: Direction, via: Via) -> Option<f64> {
     let soak = evidence.soak(direction, via)?;
@@ -196,7 +208,11 @@ pub(super) fn queue_fills(evidence: &Evidence, direction: Direction) -> bool {
     let loaded = over_samples(&evidence.samples(direction, Via::Tunnel), |rtt| rtt.p95);
     idle(evidence, Via::Tunnel)
         .zip(loaded)
-        .is_some_and(|(idle, loaded)| loaded - idle >= FILLING.max(FILLING_SHARE_OF_IDLE * idle))
+        .is_some_and(|(idle, loaded)| fills(idle, loaded))
+}
+
+fn fills(idle: f64, loaded: f64) -> bool {
+    loaded - idle >= FILLING.max(FILLING_SHARE_OF_IDLE * idle)
 }
 
 /// Median over the samples of their median loaded RTT.
@@ -258,16 +274,30 @@ fn found(evidence: &Evidence, bloat: &Bloat) -> Found {
             ));
         }
     }
+    let (caps, of_the_search) = match searched(evidence, bloat) {
+        Some(Searched { caps, lines }) => (caps, lines),
+        None => (Caps::Open, Vec::new()),
+    };
+    lines.extend(of_the_search);
     lines.extend(rates_line(evidence, direction));
-    let (remedies, refused) = shaper(evidence, direction, on_the_road);
+    let sure = if on_the_road { 0.9 } else { 0.7 };
+    let because = because(evidence, bloat, on_the_road);
+    let (confidence, because) = match &caps {
+        Caps::Long(lowest) => (
+            sure - NOT_OUR_RATE,
+            format!("{because} {}", lowest.because()),
+        ),
+        Caps::Short(_) | Caps::Open => (sure, because),
+    };
+    let (remedies, refused) = shaper(evidence, bloat, on_the_road, &caps);
     Found {
         severity: Severity::Warning,
-        confidence: if on_the_road { 0.9 } else { 0.7 },
+        confidence,
         effect: (1.0 - bloat.idle / bloat.loaded.max(f64::EPSILON)).clamp(0.0, 1.0),
         host: evidence.name(sender(direction)).to_owned(),
         direction: Some(direction),
         evidence: lines,
-        because: because(evidence, bloat, on_the_road),
+        because,
         remedies,
         refused,
     }
@@ -293,19 +323,27 @@ fn because(evidence: &Evidence, bloat: &Bloat, on_the_road: bool) -> String {
     }
 }
 
-/// A limit a little under what the tunnel carried, at the sender, where the queue can be kept short.
+/// A limit at the sender, where the queue can be kept short: the rate that a search found for it, else a little under what
+/// the tunnel carried.
 fn shaper(
     evidence: &Evidence,
-    direction: Direction,
+    bloat: &Bloat,
     on_the_road: bool,
+    caps: &Caps<'_>,
 ) -> (Vec<Remedy>, Vec<Refusal>) {
-    let Some(payload) = carried(evidence, direction) else {
-        return (Vec::new(), Vec::new());
+    let direction = bloat.direction;
+    let (payload, share, remark) = match caps {
+        Caps::Long(lowest) => return (Vec::new(), vec![lowest.refused(evidence, bloat)]),
+        Caps::Short(highest) => (highest.cap, 1.0, say!("bufferbloat-remedy-remark")),
+        Caps::Open => match carried(evidence, direction) {
+            Some(payload) => (payload, SHAPED_SHARE, String::new()),
+            None => return (Vec::new(), Vec::new()),
+        },
     };
     let cap = Cap {
         payload,
-        share: SHAPED_SHARE,
-        remark: "",
+        share,
+        remark: &remark,
         goal: Goal::LoadedRtt,
         risk: if on_the_road {
             say!("bufferbloat-risk-road")
@@ -330,7 +368,7 @@ fn carried(evidence: &Evidence, direction: Direction) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use wirespeed_facts::Known;
-    use wirespeed_measure::{Direction, Via};
+    use wirespeed_measure::{Direction, Sample, Via};
 
     use super::CODE;
     use crate::testing::{
@@ -339,7 +377,7 @@ mod tests {
     };
     use crate::{End, Evidence, Goal, Severity, judge};
 
-    fn swollen(seconds: f64, via: &[Via]) -> Evidence {
+    pub(super) fn swollen(seconds: f64, via: &[Via]) -> Evidence {
         let mut evidence = healthy();
         for via in via {
             each_sample(&mut evidence, Direction::Download, *via, |sample| {
@@ -403,25 +441,32 @@ mod tests {
         assert_eq!(codes(&judge(&evidence)).len(), 2);
     }
 
-    #[test]
-    fn a_queue_that_fills_slowly_shows_in_the_longer_loads_inside_and_outside() {
-        let soak = |via: Via, seconds: f64| {
-            let mut soak = sample(via, Direction::Upload, 95e6);
-            soak.loaded_rtt = Some(rtt(seconds));
-            soak
-        };
+    fn soak(via: Via, seconds: f64) -> Sample {
+        let mut soak = sample(via, Direction::Upload, 95e6);
+        soak.loaded_rtt = Some(rtt(seconds));
+        soak
+    }
+
+    /// A queue that only the longer loads fill.
+    pub(super) fn soaked() -> Evidence {
         let mut evidence = healthy();
         each_sample(&mut evidence, Direction::Upload, Via::Tunnel, |sample| {
             sample.loaded_rtt = Some(rtt(0.0155));
         });
-        evidence.soaks.push(soak(Via::Tunnel, 0.150));
-        nothing(&evidence);
-        evidence.soaks.push(soak(Via::Bare, 0.150));
+        evidence.soaks = [Via::Tunnel, Via::Bare].map(|via| soak(via, 0.150)).into();
+        evidence
+    }
+
+    #[test]
+    fn a_queue_that_fills_slowly_shows_in_the_longer_loads_inside_and_outside() {
+        let mut evidence = soaked();
         assert_eq!(
             only_finding(&evidence, CODE).direction,
             Some(Direction::Upload)
         );
         evidence.soaks[1] = soak(Via::Bare, 0.069);
+        nothing(&evidence);
+        evidence.soaks.truncate(1);
         nothing(&evidence);
     }
 

@@ -70,13 +70,6 @@ fn run(evidence: &Evidence) -> Outcome {
     outcome
 }
 
-fn sweep(evidence: &Evidence, direction: Direction) -> Option<&RateSweep> {
-    evidence
-        .sweeps
-        .iter()
-        .find(|sweep| sweep.direction == direction)
-}
-
 fn wants(evidence: &Evidence, direction: Direction) -> Option<Probe> {
     let peak = peak(evidence, direction)?;
     undecided(evidence, direction).then_some(Probe::Sweep { direction, peak })
@@ -99,7 +92,7 @@ fn peak(evidence: &Evidence, direction: Direction) -> Option<f64> {
 /// Suspected, and no cap was tried yet. Loss that comes with the rate alone is no reason to try another congestion control
 /// before.
 pub(super) fn undecided(evidence: &Evidence, direction: Direction) -> bool {
-    suspected(evidence, direction) && sweep(evidence, direction).is_none()
+    suspected(evidence, direction) && evidence.sweep(direction).is_none()
 }
 
 fn suspected(evidence: &Evidence, direction: Direction) -> bool {
@@ -139,7 +132,7 @@ fn swings(evidence: &Evidence, direction: Direction) -> Option<f64> {
 }
 
 fn collapse(evidence: &Evidence, direction: Direction) -> Option<Collapse<'_>> {
-    let sweep = sweep(evidence, direction)?;
+    let sweep = evidence.sweep(direction)?;
     let free = sweep.steps.iter().find(|step| step.cap.is_none())?;
     let capped = sweep
         .steps
