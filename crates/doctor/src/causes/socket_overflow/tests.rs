@@ -95,6 +95,22 @@ fn a_large_socket_gets_no_larger_one() {
     assert!(finding.refused[0].why.contains("64 MiB"));
 }
 
+/// wireguard-go's own 7 MiB, as the kernel reports them.
+#[test]
+fn a_daemon_that_has_forced_its_size_is_not_told_to_raise_the_defaults() {
+    let with = |buffer: u32| {
+        let mut evidence = dropping(500);
+        if let Known::Value(sockets) = &mut tunnel_of(&mut evidence, End::Far).sockets {
+            sockets[0].receive_buffer = buffer;
+        }
+        only_finding(&evidence, CODE)
+    };
+    let forced = with(14_680_064);
+    assert!(forced.remedies.is_empty());
+    assert!(forced.refused[0].why.contains("14 MiB"));
+    assert_eq!(with(14_680_062).remedies.len(), 2);
+}
+
 #[test]
 fn drops_while_watched_are_found_and_one_burst_is_not() {
     let dropping = |slices: usize, each: u64| {
