@@ -66,6 +66,11 @@ const ROOM: f64 = 0.75;
 const ROOM_OF_ONE: f64 = 0.9;
 /// The datagrams must outrun the tunnel this many times to say anything of it.
 const OUTRUN: f64 = 1.3;
+/// Ports to move to, best first: QUIC's, which networks that slow UDP often spare; that of `IPsec` behind a NAT, which they
+/// let through for their guests' VPNs. Not 53: many networks answer that themselves.
+const KNOWN_PORTS: [u16; 2] = [443, 4500];
+/// From here on where all of them are taken: WireGuard's usual port.
+const USUAL_PORT: u16 = 51_820;
 
 /// What is held back.
 #[derive(Debug, Clone, Copy)]
@@ -291,7 +296,6 @@ fn another_port(evidence: &Evidence, shaped: Shaped<'_>) -> Remedy {
 
 /// Another port at this end, if the other one calls it by an address and a port of its own.
 fn moved_to(evidence: &Evidence, end: End, shaped: Shaped<'_>) -> Option<Remedy> {
-    let port = 443;
     let other = match end {
         End::Here => End::Far,
         End::Far => End::Here,
@@ -302,6 +306,7 @@ fn moved_to(evidence: &Evidence, end: End, shaped: Shaped<'_>) -> Option<Remedy>
     if endpoint.port() != before || !has_address(evidence, end, endpoint.ip()) {
         return None;
     }
+    let port = free_port(evidence, end)?;
     let key = shell_word(tunnel.public_key.as_ref()?).into_owned();
     let their = shell_word(&evidence.tunnel(other)?.name).into_owned();
     let name = shell_word(&tunnel.name).into_owned();
@@ -318,7 +323,8 @@ fn moved_to(evidence: &Evidence, end: End, shaped: Shaped<'_>) -> Option<Remedy>
     };
     Some(Remedy {
         title: match shaped {
-            Shaped::AllUdp(_) => say!("udp-shaped-remedy-try"),
+            Shaped::AllUdp(_) if port == KNOWN_PORTS[0] => say!("udp-shaped-remedy-try"),
+            Shaped::AllUdp(_) => say!("udp-shaped-remedy-try-port", port = port.to_string()),
             Shaped::Tunnel(..) => say!("udp-shaped-remedy-move"),
         },
         changes: Vec::new(),
@@ -328,6 +334,22 @@ fn moved_to(evidence: &Evidence, end: End, shaped: Shaped<'_>) -> Option<Remedy>
         risk: say!("udp-shaped-risk"),
         undo: both(before).join("\n"),
     })
+}
+
+/// A port on which no tunnel of this end listens, this one included.
+fn free_port(evidence: &Evidence, end: End) -> Option<u16> {
+    let tunnels = &evidence.facts(end)?.tunnels;
+    let taken = |port: u16| {
+        tunnels.iter().any(|tunnel| {
+            let sockets = tunnel.sockets.value().into_iter().flatten();
+            let mut open = sockets.map(|socket| socket.local.port());
+            tunnel.listen_port == Some(port) || open.any(|own| own == port)
+        })
+    };
+    KNOWN_PORTS
+        .into_iter()
+        .chain(USUAL_PORT..=u16::MAX)
+        .find(|port| !taken(*port))
 }
 
 /// Has a link of this end this address?

@@ -83,6 +83,35 @@ fn the_end_that_is_called_gets_the_other_port() {
 }
 
 #[test]
+fn the_other_port_is_another_one_and_free() {
+    let mut evidence = slow(0.3);
+    facts_of(&mut evidence, End::Far).links.push(Link {
+        addresses: vec!["192.0.2.1/24".to_owned()],
+        ..Link::default()
+    });
+    tunnel_of(&mut evidence, End::Far).listen_port = Some(443);
+    if let Known::Value(peers) = &mut tunnel_of(&mut evidence, End::Here).peers {
+        peers[0].endpoint = Some(SocketAddr::from(([192, 0, 2, 1], 443)));
+    }
+    let moved_to = |evidence: &Evidence, port: u16| {
+        let remedy = only_finding(evidence, CODE).remedies[0].clone();
+        let listen = format!("wg set wg1 listen-port {port}  # on server");
+        assert_eq!(remedy.commands[0], listen);
+        assert!(remedy.undo.contains("192.0.2.1:443"));
+        assert!(remedy.title.contains(&port.to_string()));
+    };
+    moved_to(&evidence, 4500);
+    let mut others = evidence.clone();
+    for port in [4500, 51_820] {
+        let mut other = tunnel_of(&mut others, End::Far).clone();
+        other.name = format!("wg{port}");
+        other.listen_port = Some(port);
+        facts_of(&mut others, End::Far).tunnels.push(other);
+    }
+    moved_to(&others, 51_821);
+}
+
+#[test]
 fn it_is_asked_only_where_the_tunnel_is_far_slower_and_nothing_explains_it() {
     let mut evidence = healthy();
     assert_eq!(wants(&evidence, Direction::Upload), None);

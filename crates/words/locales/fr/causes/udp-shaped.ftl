@@ -3,6 +3,7 @@ udp-shaped-because-all = De { $from } vers { $to }, le chemin transporte TCP à 
 udp-shaped-because-tunnel = De { $from } vers { $to }, { $share } des paquets du tunnel se perdent en chemin, alors qu’UDP vers le port { $port } passe à { $offered } : quelqu’un, en chemin, traite le port du tunnel, ou WireGuard, plus mal que le reste.
 udp-shaped-line-udp = UDP hors du tunnel, port { $port } : envoyé et arrivé, { $direction }
 udp-shaped-remedy-try = Essayer un autre port ; certains réseaux épargnent 443 ou 53, d’autres limitent tout UDP
+udp-shaped-remedy-try-port = Essayer le port { $port } ; certains réseaux ne ralentissent qu’un seul port (443, celui de QUIC), d’autres limitent tout UDP
 udp-shaped-remedy-try-by-hand = Essayer un autre port ; certains réseaux épargnent 443 ou 53, d’autres limitent tout UDP (à la main : l’adresse appelée n’appartient à aucune des deux extrémités)
 udp-shaped-remedy-move = Déplacer le tunnel vers un autre port, puis mesurer à nouveau
 udp-shaped-remedy-move-by-hand = Déplacer le tunnel vers un autre port, puis mesurer à nouveau (à la main : l’adresse appelée n’appartient à aucune des deux extrémités)
