@@ -7,12 +7,13 @@ use std::net::IpAddr;
 use wirespeed_words::say;
 
 use wirespeed_facts::{Known, Peer, Tunnel};
+use wirespeed_measure::Via;
 use wirespeed_settings::shell_word;
 
-use crate::device;
 use crate::finding::{Check, Found, Outcome, command, line};
 use crate::view::ENDS;
 use crate::{End, Evidence, EvidenceLine, Goal, Remedy, Severity};
+use crate::{device, watched};
 
 pub(super) const CODE: &str = "allowed-ips-overlap";
 
@@ -22,6 +23,8 @@ pub(super) const CHECK: Check = Check::new(CODE, || say!("allowed-ips-overlap-ti
 const MOST_TOLD: usize = 8;
 /// Addresses of an interface that are looked at.
 const MOST_ADDRESSES: usize = 64;
+/// What handshakes (240 bytes every 5 s at most) and keepalives (32 bytes every second at most) add up to, bytes per second.
+const MOST_SIGNALS_PER_SECOND: f64 = 80.0;
 /// What wirespeed-device calls a packet from outside its peer's allowed IPs.
 const SOURCE_NOT_ALLOWED: &str = "source-not-allowed";
 
@@ -48,9 +51,7 @@ fn run(evidence: &Evidence) -> Outcome {
                         host = evidence.name(other(end))
                     ));
                 }
-                if let Some((robbed, cut_off)) = robbed(evidence, end, tunnel, peers) {
-                    outcome.list(cut_off).push(robbed);
-                }
+                robbed(&mut outcome, evidence, end, tunnel, peers);
                 let without = without_any(evidence, end, tunnel, peers);
                 // Where it is not known which peer the other end is, it may be one of these.
                 let unknown = evidence.peer_at(end).is_none();
@@ -63,25 +64,41 @@ fn run(evidence: &Evidence) -> Outcome {
 
 /// The other end without any prefix, or whose tunnel address another peer holds; and does nothing reach it any more? With
 /// an address left to it our loads take that one, as fast as ever.
-fn robbed(evidence: &Evidence, end: End, tunnel: &Tunnel, peers: &[Peer]) -> Option<(Found, bool)> {
-    let peer = evidence.peer_at(end)?;
+fn robbed(outcome: &mut Outcome, evidence: &Evidence, end: End, tunnel: &Tunnel, peers: &[Peer]) {
+    let Some(peer) = evidence.peer_at(end) else {
+        return;
+    };
     let addresses = inner_addresses(evidence, other(end));
     let taken = taken(peers, peer, &addresses);
     if !(peer.allowed_ips.is_empty() || taken.is_some()) {
-        return None;
+        return;
     }
     let place = evidence.interface_at(end);
+    let passing = passing(evidence, end, peer);
+    // With other prefixes of its own and no one after this very address, it may be meant to have just those: two sites
+    // that are joined by the networks behind them need no addresses inside the tunnel.
+    let aside = taken.filter(|taken| !peer.allowed_ips.is_empty() && !taken.alone);
+    if let (Some(taken), Passing::NotTried) = (&aside, passing) {
+        outcome.not_known.push(say!(
+            "allowed-ips-overlap-unknown-meant",
+            peer = short(peer),
+            place = &place,
+            address = taken.address.to_string(),
+            holder = short(taken.holder)
+        ));
+        return;
+    }
     let mut lines = vec![allowed_ips(&place, peer)];
-    if let Some((address, holder)) = taken {
+    if let Some(taken) = taken {
         lines.push(line(
             say!(
                 "allowed-ips-overlap-line-holder",
-                address = address.to_string(),
+                address = taken.address.to_string(),
                 host = evidence.name(other(end))
             ),
             &place,
             short(peer),
-            short(holder),
+            short(taken.holder),
             "",
         ));
     }
@@ -89,58 +106,121 @@ fn robbed(evidence: &Evidence, end: End, tunnel: &Tunnel, peers: &[Peer]) -> Opt
     lines.extend(frame_errors(evidence, end, tunnel));
     lines.extend(not_allowed(evidence, end));
     // With an address left to it, something passes.
-    let cut_off = !addresses.iter().any(|address| holds(peers, peer, *address));
-    let found = Found {
-        severity: if cut_off {
-            Severity::Critical
-        } else {
-            Severity::Warning
-        },
-        confidence: if cut_off { 0.95 } else { 0.8 },
-        effect: if cut_off { 1.0 } else { 0.3 },
+    let left = addresses.iter().any(|address| holds(peers, peer, *address));
+    let cut_off = !left && passing != Passing::Something;
+    let (severity, confidence, effect) = match (cut_off, &aside) {
+        (true, None) => (Severity::Critical, 0.95, 1.0),
+        // What else is in the way would look the same.
+        (true, Some(_)) => (Severity::Critical, 0.8, 1.0),
+        (false, None) => (Severity::Warning, 0.8, 0.3),
+        (false, Some(_)) => (Severity::Info, 0.8, 0.0),
+    };
+    let because = match (taken, &aside) {
+        (_, Some(taken)) if !cut_off => say!(
+            "allowed-ips-overlap-because-aside",
+            address = taken.address.to_string(),
+            host = evidence.name(other(end)),
+            place = &place,
+            holder = short(taken.holder),
+            peer = short(peer)
+        ),
+        (Some(taken), _) => say!(
+            "allowed-ips-overlap-because-taken",
+            peer = short(peer),
+            place = &place,
+            holder = short(taken.holder)
+        ),
+        (None, _) => without_its_own(&place, peer),
+    };
+    let wanted = taken.map(|taken| taken.address);
+    outcome.list(cut_off).push(Found {
+        severity,
+        confidence,
+        effect,
         host: evidence.name(end).to_owned(),
         direction: None,
         evidence: lines,
-        because: match taken {
-            Some((_, holder)) => say!(
-                "allowed-ips-overlap-because-taken",
-                peer = short(peer),
-                place = &place,
-                holder = short(holder)
-            ),
-            None => without_its_own(&place, peer),
-        },
+        because,
         remedies: vec![own_prefix(
             evidence,
             end,
             tunnel,
             peers,
             &[peer],
-            taken
-                .map(|(address, _)| address)
-                .or(addresses.first().copied()),
+            wanted.or(addresses.first().copied()),
         )],
         refused: Vec::new(),
-    };
-    Some((found, cut_off))
+    });
 }
 
-/// The address of the other end that another peer holds. An end may have further addresses that its peer need not hold
-/// (a router's own, another network's): while it holds one, another of that kind was taken from it only where none of the
-/// same family is left and somebody holds that very address.
-fn taken<'a>(peers: &'a [Peer], peer: &Peer, addresses: &[IpAddr]) -> Option<(IpAddr, &'a Peer)> {
+/// What came through the tunnel between the two ends.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Passing {
+    Something,
+    /// Something was sent, and nothing came.
+    Nothing,
+    NotTried,
+}
+
+fn passing(evidence: &Evidence, end: End, peer: &Peer) -> Passing {
+    let echoes = evidence.idle_rtt_tunnel.value();
+    let mut loads = evidence
+        .comparisons
+        .iter()
+        .flat_map(|comparison| &comparison.samples)
+        .chain(&evidence.soaks)
+        .filter(|sample| sample.load.via == Via::Tunnel)
+        .peekable();
+    let tried = loads.peek().is_some() || echoes.is_some_and(|echoes| echoes.sent > 0);
+    let passes = echoes.is_some_and(|echoes| echoes.received > 0)
+        || loads.any(|sample| sample.bytes > 0 && !sample.stalled)
+        || conversed(evidence, end, peer);
+    match (passes, tried) {
+        (true, _) => Passing::Something,
+        (false, true) => Passing::Nothing,
+        (false, false) => Passing::NotTried,
+    }
+}
+
+/// More than handshakes and keepalives went both ways between an end and its peer while it was watched. One way tells
+/// nothing: a daemon may count what it then drops for its sender's address.
+fn conversed(evidence: &Evidence, end: End, peer: &Peer) -> bool {
+    watched::at(evidence, end).is_some_and(|watched| {
+        let most = MOST_SIGNALS_PER_SECOND * (watched.seconds + 1.0);
+        let moved = watched.counters.peers.get(&peer.public_key);
+        moved.is_some_and(|moved| moved.rx_bytes.min(moved.tx_bytes) as f64 > most)
+    })
+}
+
+/// An address of the other end that another peer holds.
+#[derive(Clone, Copy)]
+struct Taken<'a> {
+    address: IpAddr,
+    holder: &'a Peer,
+    /// It holds that very address, no network around it.
+    alone: bool,
+}
+
+/// The address of the other end that another peer holds, that very one before any by a network around it. An end may have further addresses that its
+/// peer need not hold (a router's own, another network's): while it holds one, another of that kind was taken from it only
+/// where none of the same family is left and somebody holds that very address.
+fn taken<'a>(peers: &'a [Peer], peer: &Peer, addresses: &[IpAddr]) -> Option<Taken<'a>> {
     let held: Vec<IpAddr> = addresses
         .iter()
         .copied()
         .filter(|address| holds(peers, peer, *address))
         .collect();
-    addresses.iter().find_map(|address| {
+    let taken = addresses.iter().filter_map(|address| {
         let (length, holder) = holder(peers, *address)?;
-        let by_itself = length == host(*address).1
-            && held.iter().all(|held| held.is_ipv4() != address.is_ipv4());
-        (holder.public_key != peer.public_key && (held.is_empty() || by_itself))
-            .then_some((*address, holder))
-    })
+        let alone = length == host(*address).1;
+        let by_itself = alone && held.iter().all(|held| held.is_ipv4() != address.is_ipv4());
+        (holder.public_key != peer.public_key && (held.is_empty() || by_itself)).then_some(Taken {
+            address: *address,
+            holder,
+            alone,
+        })
+    });
+    taken.min_by_key(|taken| !taken.alone)
 }
 
 /// All other peers without any prefix. They may be accounts that somebody switched off.

@@ -1,9 +1,10 @@
 use super::{CODE, covers, prefix};
-use wirespeed_facts::{DeviceCounters, Known, LinkCounters, Peer};
+use wirespeed_facts::{DeviceCounters, Known, LinkCounters, Peer, PeerCounters};
 use wirespeed_measure::NotMeasured;
 
 use crate::testing::{
-    facts_of, forget_far, healthy, not_checked, nothing, only_finding, rtt, tunnel_of,
+    facts_of, forget_far, healthy, not_checked, nothing, only_finding, rtt, tunnel_of, watched,
+    watched_here,
 };
 use crate::{End, Evidence, Severity, Verdict, judge};
 
@@ -26,6 +27,20 @@ fn another(allowed: &[&str]) -> Peer {
     }
 }
 
+/// No echo comes back, and no load could run.
+fn nothing_passes(evidence: &mut Evidence) {
+    evidence.comparisons.clear();
+    let mut silence = rtt(0.0);
+    (silence.received, silence.median) = (0, None);
+    evidence.idle_rtt_tunnel = Known::Value(silence);
+}
+
+/// Beside the far end, which has the network behind it alone, a peer for all the rest.
+fn joined_by_networks(evidence: &mut Evidence) {
+    peers(evidence, End::Here)[0].allowed_ips = vec!["192.168.5.0/24".to_owned()];
+    peers(evidence, End::Here).push(another(&["0.0.0.0/0"]));
+}
+
 #[test]
 fn prefixes_inside_each_other_are_no_fault() {
     let mut evidence = healthy();
@@ -38,10 +53,7 @@ fn a_peer_robbed_of_its_prefix_is_critical_when_it_is_us_and_no_load_could_run()
     let mut evidence = healthy();
     peers(&mut evidence, End::Far)[0].allowed_ips.clear();
     peers(&mut evidence, End::Far).push(another(&["10.9.0.1/32"]));
-    evidence.comparisons.clear();
-    let mut silence = rtt(0.0);
-    (silence.received, silence.median) = (0, None);
-    evidence.idle_rtt_tunnel = Known::Value(silence);
+    nothing_passes(&mut evidence);
     evidence.probing_far.as_mut().unwrap().links.insert(
         "wg1".to_owned(),
         LinkCounters {
@@ -87,7 +99,63 @@ fn an_address_held_by_another_is_found_though_some_prefix_is_left() {
     let mut evidence = healthy();
     peers(&mut evidence, End::Here)[0].allowed_ips = vec!["192.168.7.0/24".to_owned()];
     peers(&mut evidence, End::Here).push(another(&["10.9.0.0/24"]));
+    nothing_passes(&mut evidence);
     assert_eq!(only_finding(&evidence, CODE).severity, Severity::Critical);
+}
+
+#[test]
+fn sites_that_are_joined_by_the_networks_behind_them_are_not_cut_off() {
+    let mut evidence = healthy();
+    joined_by_networks(&mut evidence);
+    let finding = only_finding(&evidence, CODE);
+    assert_eq!(finding.severity, Severity::Info);
+    assert!(finding.because.contains("only if 10.9.0.2 is meant"));
+    // Loads alone tell it too, and so do echoes.
+    let echoes = evidence.idle_rtt_tunnel.clone();
+    evidence.idle_rtt_tunnel = Known::because("no permission");
+    assert_eq!(only_finding(&evidence, CODE).severity, Severity::Info);
+    evidence.comparisons.clear();
+    evidence.idle_rtt_tunnel = echoes;
+    assert_eq!(only_finding(&evidence, CODE).severity, Severity::Info);
+}
+
+#[test]
+fn a_peer_whose_very_address_another_has_is_not_cut_off_while_something_passes() {
+    let mut evidence = healthy();
+    joined_by_networks(&mut evidence);
+    peers(&mut evidence, End::Here)[1].allowed_ips = vec!["10.9.0.2/32".to_owned()];
+    assert_eq!(only_finding(&evidence, CODE).severity, Severity::Warning);
+    nothing_passes(&mut evidence);
+    assert_eq!(only_finding(&evidence, CODE).severity, Severity::Critical);
+}
+
+#[test]
+fn what_flows_by_itself_tells_whether_a_peer_is_cut_off() {
+    let mut evidence = watched();
+    joined_by_networks(&mut evidence);
+    let severity = |evidence: &Evidence| {
+        let findings = judge(evidence).findings;
+        let own = findings.iter().find(|one| one.code == CODE);
+        own.map(|own| own.severity)
+    };
+    let moved = |evidence: &mut Evidence, rx_bytes: u64, tx_bytes: u64| {
+        let moved = PeerCounters { rx_bytes, tx_bytes };
+        let watched = watched_here(evidence);
+        watched.counters.peers.insert("far-key".to_owned(), moved);
+    };
+    moved(&mut evidence, 5_000, 5_000);
+    assert_eq!(severity(&evidence), Some(Severity::Info));
+    // A handshake, or what comes and is dropped: that proves no more than silence does.
+    for (rx_bytes, tx_bytes) in [(92, 148), (1_000_000, 148), (0, 0)] {
+        moved(&mut evidence, rx_bytes, tx_bytes);
+        assert_eq!(severity(&evidence), None);
+        let not_checked = judge(&evidence).not_checked;
+        let said = |one: &NotMeasured| one.because.contains("nothing was sent that would tell");
+        assert!(not_checked.iter().any(|one| one.what == CODE && said(one)));
+    }
+    // Nobody means to have nothing, nor an address of another's.
+    peers(&mut evidence, End::Here)[0].allowed_ips.clear();
+    assert_eq!(severity(&evidence), Some(Severity::Critical));
 }
 
 #[test]
@@ -107,7 +175,9 @@ fn a_further_address_that_the_peer_need_not_hold_is_no_loss() {
     nothing(&with(&both, &["10.9.0.2/32"], &["0.0.0.0/0", "::/0"]));
     let robbed = with(&both, &["fd00::2/128"], &["10.9.0.2/32"]);
     assert_eq!(only_finding(&robbed, CODE).severity, Severity::Warning);
-    let finding = only_finding(&with(&router, &["10.1.0.0/24"], &["10.9.0.0/24"]), CODE);
+    let mut robbed = with(&router, &["10.1.0.0/24"], &["10.9.0.0/24"]);
+    nothing_passes(&mut robbed);
+    let finding = only_finding(&robbed, CODE);
     assert_eq!(finding.severity, Severity::Critical);
     assert!(finding.remedies[0].commands[0].contains("10.1.0.0/24,10.9.0.2/32"));
 }
@@ -132,10 +202,7 @@ fn a_silent_far_end_does_not_make_others_critical() {
     let mut evidence = healthy();
     forget_far(&mut evidence);
     peers(&mut evidence, End::Here).push(another(&[]));
-    evidence.comparisons.clear();
-    let mut silence = rtt(0.0);
-    (silence.received, silence.median) = (0, None);
-    evidence.idle_rtt_tunnel = Known::Value(silence);
+    nothing_passes(&mut evidence);
     let diagnosis = judge(&evidence);
     let own = diagnosis.findings.iter().find(|one| one.code == CODE);
     assert_eq!(own.map(|own| own.severity), Some(Severity::Warning));
