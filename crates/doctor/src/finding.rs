@@ -1,5 +1,6 @@
 //! What a check hands back, and short ways to say it.
 
+use wirespeed_facts::{Implementation, Tunnel};
 use wirespeed_measure::{Direction, NotMeasured};
 use wirespeed_words::{say, units};
 
@@ -201,8 +202,8 @@ pub(crate) struct Cap<'a> {
     pub(crate) risk: String,
 }
 
-/// Queueing disciplines that a kernel gives by itself; any other was chosen by somebody, and may have options and
-/// classes that nobody could put back.
+/// Queueing disciplines that a kernel gives a daemon's TUN by itself; any other was chosen by somebody, and may have
+/// options and classes that nobody could put back.
 const GIVEN: [&str; 10] = [
     "codel",
     "fq",
@@ -215,6 +216,19 @@ const GIVEN: [&str; 10] = [
     "pfifo_fast",
     "sfq",
 ];
+
+/// The kernel's own WireGuard has no queue (`IFF_NO_QUEUE`), and gets none whatever the default is.
+const GIVEN_TO_THE_KERNELS: [&str; 2] = ["noop", "noqueue"];
+
+/// Queueing disciplines that can hold all that leaves by an interface to a rate.
+const LIMITING: [&str; 6] = ["cake", "cbq", "hfsc", "htb", "netem", "tbf"];
+
+fn is_given(tunnel: &Tunnel, kind: &str) -> bool {
+    match tunnel.implementation {
+        Implementation::Kernel => GIVEN_TO_THE_KERNELS.contains(&kind),
+        Implementation::Userspace { .. } => GIVEN.contains(&kind),
+    }
+}
 
 /// Limits what leaves by the sender's tunnel interface: with the change that sets it where it can be set for this peer
 /// alone, else as something to do by hand. Nothing below a tenth of a megabit.
@@ -265,14 +279,25 @@ pub(crate) fn shaper(
     let kind = evidence
         .facts(end)
         .and_then(|facts| facts.link(&tunnel.name)?.qdisc.value());
-    if let Some(kind) = kind.filter(|kind| !GIVEN.contains(&kind.as_str())) {
-        let remedy = manual(say!(
-            "doctor-shaper-remedy-chosen",
-            place = &place,
-            rate = rate,
-            remark = cap.remark,
-            kind = kind
-        ));
+    if let Some(kind) = kind.filter(|kind| !is_given(tunnel, kind)) {
+        let title = if LIMITING.contains(&kind.as_str()) {
+            say!(
+                "doctor-shaper-remedy-chosen",
+                place = &place,
+                rate = rate,
+                remark = cap.remark,
+                kind = kind
+            )
+        } else {
+            say!(
+                "doctor-shaper-remedy-around",
+                place = &place,
+                rate = rate,
+                remark = cap.remark,
+                kind = kind
+            )
+        };
+        let remedy = manual(title);
         let refusal = Refusal {
             remedy: say!("doctor-shaper-refused-chosen", place = &place),
             why: say!("doctor-shaper-refused-chosen-why", kind = kind),
@@ -439,6 +464,22 @@ mod tests {
         assert!(refused[0].why.contains("somebody chose (htb)"));
         facts_of(&mut evidence, End::Far).links[0].qdisc = Known::Value("noqueue".to_owned());
         assert_eq!(shaped(&evidence, Direction::Download).1, []);
+    }
+
+    #[test]
+    fn the_kernels_tunnel_was_given_no_queue() {
+        let mut evidence = healthy();
+        tunnel_of(&mut evidence, End::Far).implementation = Implementation::Kernel;
+        for chosen in ["fq", "fq_codel", "pfifo_fast"] {
+            facts_of(&mut evidence, End::Far).links[0].qdisc = Known::Value(chosen.to_owned());
+            let (remedies, refused) = shaped(&evidence, Direction::Download);
+            assert!(remedies[0].changes.is_empty() && remedies[0].commands.is_empty());
+            assert!(remedies[0].title.contains(&format!("around the {chosen}")));
+            assert!(refused[0].why.contains(chosen));
+        }
+        facts_of(&mut evidence, End::Far).links[0].qdisc = Known::Value("noqueue".to_owned());
+        let (remedies, refused) = shaped(&evidence, Direction::Download);
+        assert_eq!((remedies[0].changes.len(), refused), (1, Vec::new()));
     }
 
     #[test]

@@ -26,6 +26,7 @@ doctor-shaper-remedy = Limit what leaves by { $place } to { $rate }{ $remark }
 doctor-shaper-remedy-either-end = Limit what { $host } sends into the tunnel to { $rate }{ $remark }, there; or what comes out of it at the other end: cake with that bandwidth on an ifb, to which a tc filter at the tunnel's ingress hands it (action mirred)
 doctor-shaper-remedy-one-peer = A limit of { $rate }{ $remark } on { $place } for this peer alone: a class of htb or HFSC with a filter on its allowed IPs, fq_codel below it; or a shaper on the peer's own router
 doctor-shaper-remedy-chosen = Limit what leaves by { $place } to { $rate }{ $remark }, with the { $kind } that is there
+doctor-shaper-remedy-around = Limit what leaves by { $place } to { $rate }{ $remark }, by a shaper (htb, tbf) around the { $kind } that is there, which limits nothing by itself
 doctor-shaper-refused-all = a limit on all that leaves by { $place }
 doctor-shaper-refused-all-why = it would hold all peers of the interface together to what this one carried
 doctor-shaper-refused-chosen = a shaper of ours on { $place }

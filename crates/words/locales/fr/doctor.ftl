@@ -26,6 +26,7 @@ doctor-shaper-remedy = Limiter à { $rate }{ $remark } ce qui sort par { $place 
 doctor-shaper-remedy-either-end = Limiter à { $rate }{ $remark } ce que { $host } envoie dans le tunnel, là-bas ; ou bien ce qui en sort à l’autre bout : cake avec ce débit sur une ifb, à laquelle un filtre tc à l’entrée du tunnel le remet (action mirred)
 doctor-shaper-remedy-one-peer = Une limite de { $rate }{ $remark } sur { $place } pour ce seul pair : une classe htb ou HFSC avec un filtre sur ses adresses autorisées (allowed IPs), fq_codel en dessous ; ou un limiteur sur le routeur du pair
 doctor-shaper-remedy-chosen = Limiter à { $rate }{ $remark } ce qui sort par { $place }, avec la discipline { $kind } qui s’y trouve
+doctor-shaper-remedy-around = Limiter à { $rate }{ $remark } ce qui sort par { $place }, par un limiteur (htb, tbf) autour de la discipline { $kind } qui s’y trouve, laquelle ne limite rien à elle seule
 doctor-shaper-refused-all = une limite sur tout ce qui sort par { $place }
 doctor-shaper-refused-all-why = elle ramènerait tous les pairs de l’interface ensemble à ce que celui-ci a transporté
 doctor-shaper-refused-chosen = un limiteur de notre fait sur { $place }
