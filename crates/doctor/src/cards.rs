@@ -8,6 +8,10 @@ use wirespeed_words::say;
 use crate::losses::Period;
 use crate::{End, Evidence};
 
+/// Links of a way that are looked at. A bond has fewer cards, and what a machine tells of itself is not to be believed
+/// without end: each of them is looked for among all of its links, and asked about by many checks.
+const MOST_LINKS: usize = 64;
+
 /// A network card on the way of the outer packets.
 pub(crate) struct Card<'a> {
     pub(crate) name: &'a str,
@@ -90,19 +94,27 @@ pub(crate) fn outer_links(evidence: &Evidence, end: End) -> Vec<&Link> {
     match route(evidence, end).and_then(|route| route.interface.value()) {
         Some(first) => with_those_below(facts, first),
         None if facts.tunnels.len() > 1 => Vec::new(),
-        None => facts
-            .outer_links
-            .iter()
+        None => outer_names(facts)
             .filter_map(|name| facts.link(name))
             .collect(),
     }
+}
+
+/// Names of the links that the packets of any of the machine's tunnels take.
+pub(crate) fn outer_names(facts: &Facts) -> impl Iterator<Item = &str> {
+    let names = facts.outer_links.iter().take(MOST_LINKS);
+    names.map(String::as_str)
 }
 
 /// The parent of a VLAN or of an outer tunnel, and the cards of a bond or bridge; as `facts` finds them for all tunnels.
 fn with_those_below<'a>(facts: &'a Facts, first: &str) -> Vec<&'a Link> {
     let mut way: Vec<&Link> = Vec::new();
     let mut ahead: Vec<&Link> = facts.link(first).into_iter().collect();
-    while let Some(link) = ahead.pop() {
+    // Links of one name, and those in a circle, count as often as they are met.
+    for _ in 0..MOST_LINKS {
+        let Some(link) = ahead.pop() else {
+            break;
+        };
         if way.iter().any(|known| known.name == link.name) {
             continue;
         }
@@ -208,8 +220,8 @@ pub(crate) mod tests {
 
     use wirespeed_facts::{EndpointRoute, Known, Link, LinkDetail, Tunnel};
 
-    use super::{of, outer_links};
-    use crate::testing::{facts_of, healthy};
+    use super::{MOST_LINKS, of, outer_links};
+    use crate::testing::{facts_of, healthy, nothing};
     use crate::{End, Evidence};
 
     fn card(name: &str, master: Option<&str>) -> Link {
@@ -289,5 +301,61 @@ pub(crate) mod tests {
             link.parent = Some("bond0".to_owned());
         }
         assert_eq!(names(&evidence), ["eth0"]);
+    }
+
+    /// A way that a hostile machine tells of: as many links, each below the one before.
+    fn endless(count: usize) -> Evidence {
+        let mut evidence = two_tunnels();
+        let facts = facts_of(&mut evidence, End::Here);
+        facts.links.extend((0..count).map(|number| Link {
+            parent: Some(format!("link{}", number + 1)),
+            addresses: vec!["198.51.100.1/24".to_owned()],
+            up: true,
+            forwards_ipv4: Some(true),
+            mtu: 9000,
+            ..card(&format!("link{number}"), None)
+        }));
+        facts.routes = vec![route([192, 0, 2, 1], "link0")];
+        evidence
+    }
+
+    #[test]
+    fn a_way_without_end_is_followed_for_a_while() {
+        let mut evidence = endless(20_000);
+        let way = outer_links(&evidence, End::Here);
+        assert_eq!(way.len(), MOST_LINKS);
+        assert_eq!((&*way[0].name, &*way[63].name), ("link0", "link63"));
+        nothing(&evidence);
+        let facts = facts_of(&mut evidence, End::Here);
+        facts.tunnels.pop();
+        facts.routes.clear();
+        facts.outer_links = (0..20_000).map(|number| format!("link{number}")).collect();
+        assert_eq!(outer_links(&evidence, End::Here).len(), MOST_LINKS);
+        nothing(&evidence);
+        // Nor does a name that nobody has cost a search each.
+        facts_of(&mut evidence, End::Here).outer_links = vec!["none".to_owned(); 20_000];
+        assert_eq!(outer_links(&evidence, End::Here).len(), 0);
+    }
+
+    #[test]
+    fn all_cards_of_a_large_bond_are_on_the_way() {
+        let mut evidence = two_tunnels();
+        let facts = facts_of(&mut evidence, End::Here);
+        facts
+            .links
+            .extend((2..17).map(|number| card(&format!("eth{number}"), Some("bond0"))));
+        assert_eq!(names(&evidence).len(), 16);
+    }
+
+    #[test]
+    fn links_of_one_name_are_one_link() {
+        let mut evidence = endless(0);
+        let facts = facts_of(&mut evidence, End::Here);
+        let twin = Link {
+            parent: Some("link0".to_owned()),
+            ..card("link0", None)
+        };
+        facts.links.extend(vec![twin; 1000]);
+        assert_eq!(outer_links(&evidence, End::Here).len(), 1);
     }
 }

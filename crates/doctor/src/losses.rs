@@ -4,7 +4,7 @@
 use wirespeed_facts::{CountersDelta, Facts};
 use wirespeed_measure::{Direction, Via};
 
-use crate::cards::outer_links;
+use crate::cards::{outer_links, outer_names};
 use crate::view::{DIRECTIONS, moved};
 use crate::{End, Evidence, Severity};
 
@@ -116,10 +116,7 @@ pub(crate) fn on_the_way<'a>(
     let own = outer_links(evidence, end);
     let outer: Vec<&str> = if own.is_empty() {
         let facts = evidence.facts(end).into_iter();
-        facts
-            .flat_map(|facts| &facts.outer_links)
-            .map(String::as_str)
-            .collect()
+        facts.flat_map(outer_names).collect()
     } else {
         own.iter().map(|link| link.name.as_str()).collect()
     };

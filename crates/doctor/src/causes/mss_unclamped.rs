@@ -12,6 +12,7 @@ use wirespeed_facts::{Facts, Known, Link, Tunnel, TunnelFilter};
 use wirespeed_measure::Direction;
 use wirespeed_settings::shell_word;
 
+use crate::cards::outer_names;
 use crate::finding::{Check, Found, Outcome, command, line};
 use crate::view::{DIRECTIONS, ENDS, moved};
 use crate::{End, Evidence, Goal, Refusal, Remedy, Severity};
@@ -120,7 +121,7 @@ fn behind(evidence: &Evidence, end: End) -> Option<&Link> {
                 .unwrap_or_else(|| global("net.ipv6.conf.all.forwarding"))
     };
     others(facts, tunnel)
-        .filter(|link| exit || !facts.outer_links.contains(&link.name))
+        .filter(|link| exit || outer_names(facts).all(|name| name != link.name))
         .filter(|link| !link.is_tunnel() && forwards(link))
         .find(|link| link.mtu > tunnel.mtu)
 }
