@@ -18,6 +18,7 @@ use wirespeed_measure::{
 use wirespeed_reach::ReachError;
 use wirespeed_words::say;
 
+use crate::causes::handshake_due;
 use crate::probe::{Datagrams, Probe};
 use crate::view::DIRECTIONS;
 use crate::{Evidence, FarKind, IdleReturn};
@@ -117,8 +118,10 @@ impl<'a> Driver<'a> {
         let ends = self.ends;
         let before = ends.counters()?;
         self.step(&say!("doctor-step-idle"), 0.0);
-        let order = ends.idle_return().map(|pings| IdleReturn {
+        let pings = ends.idle_return(handshake_due(&self.evidence));
+        let order = pings.map(|pings| IdleReturn {
             far_first: pings.far_first,
+            far_again: pings.far_again,
             here_then: pings.here_then,
             far_after: pings.far_after,
             translated_to: ends.translated_to.clone(),

@@ -107,6 +107,10 @@ pub struct Asked {
 pub struct IdleReturn {
     /// Echo replies of (sent by the far end) before anything was sent from here.
     pub far_first: (u32, u32),
+    /// The same once more, until a second handshake would have got through; `None` = not tried, because there was an answer
+    /// or a session that lived.
+    #[serde(default)]
+    pub far_again: Option<(u32, u32)>,
     /// Echo replies of (sent by us) then.
     pub here_then: (u32, u32),
     /// Echo replies of (sent by the far end) after that.

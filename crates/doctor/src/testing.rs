@@ -51,6 +51,7 @@ pub(crate) fn healthy() -> Evidence {
         )),
         idle_return: Known::Value(IdleReturn {
             far_first: (3, 3),
+            far_again: None,
             here_then: (3, 3),
             far_after: (3, 3),
             translated_to: None,

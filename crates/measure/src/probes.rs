@@ -26,6 +26,10 @@ const ANSWER_WITHIN: Duration = Duration::from_secs(5);
 /// Smallest sizes that every path must carry (RFC 791's reassembly size, RFC 8200's minimum MTU).
 const SMALLEST_V4: u32 = 576;
 const SMALLEST_V6: u32 = 1280;
+/// The second try over an idle tunnel waits so long after its last packet, seconds. A handshake that got lost is tried anew
+/// 5.33 s after the first packet at the latest (`REKEY_TIMEOUT` and its jitter), and this ends 8.0 s after it: what is left
+/// is twice 1.3 s, and no longer round trip passes for an answer in the tries that follow.
+const SECOND_HANDSHAKE: f64 = 6.2;
 /// Ladders until the limit is exact: 32 steps each, so that three settle 32,000 bytes.
 const LADDERS_AT_MOST: usize = 4;
 
@@ -34,6 +38,8 @@ const LADDERS_AT_MOST: usize = 4;
 pub struct IdlePings {
     /// The far end asked first, before anything was sent from here.
     pub far_first: (u32, u32),
+    /// Then the far end once more, until a second handshake would have got through; `None` = not asked.
+    pub far_again: Option<(u32, u32)>,
     /// Then we asked.
     pub here_then: (u32, u32),
     /// Then the far end again.
@@ -185,9 +191,12 @@ impl Ends {
     /// Who is heard over a tunnel that has been idle: the far end first, then we, then the far end again. Has to be
     /// the first thing sent through it.
     ///
+    /// Where a `handshake_due` comes before anything passes, the first silence proves nothing: the reply takes two round
+    /// trips then, and seconds more where the handshake is lost. So the far end asks a second time before we send.
+    ///
     /// # Errors
     /// When wirespeed does not run at the far end, or an address inside the tunnel is not known.
-    pub fn idle_return(&self) -> Result<IdlePings, MeasureError> {
+    pub fn idle_return(&self, handshake_due: bool) -> Result<IdlePings, MeasureError> {
         let there = self.way(Via::Tunnel, Direction::Upload)?;
         let back = self.way(Via::Tunnel, Direction::Download)?;
         let ask = |way: &Way<'_>, wait: f64| {
@@ -199,8 +208,13 @@ impl Ends {
                 Err(other) => Err(other),
             }
         };
+        let far_first = ask(&back, 1.0)?;
+        let far_again = (handshake_due && far_first.0 == 0)
+            .then(|| ask(&back, SECOND_HANDSHAKE))
+            .transpose()?;
         Ok(IdlePings {
-            far_first: ask(&back, 1.0)?,
+            far_first,
+            far_again,
             here_then: ask(&there, 1.0)?,
             far_after: ask(&back, 1.0)?,
         })

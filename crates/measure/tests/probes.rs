@@ -182,11 +182,12 @@ fn idle_pings_tell_who_is_heard() {
         return;
     };
     let ends = road.ends();
-    let heard = ends.idle_return().unwrap();
+    let heard = ends.idle_return(true).unwrap();
     assert_eq!(
         (heard.far_first, heard.here_then, heard.far_after),
         ((3, 3), (3, 3), (3, 3))
     );
+    assert_eq!(heard.far_again, None, "it was heard at once");
     // As a translator that lets in only what answers something we sent, and forgets nothing from then on.
     let rules = "table ip nat {
         set seen { type ipv4_addr\n flags dynamic\n }
@@ -198,11 +199,14 @@ fn idle_pings_tell_who_is_heard() {
         }
     }\n";
     road.filter("r", rules);
-    let heard = ends.idle_return().unwrap();
+    let begun = Instant::now();
+    let heard = ends.idle_return(true).unwrap();
     assert_eq!(
         (heard.far_first, heard.here_then, heard.far_after),
         ((0, 3), (3, 3), (3, 3))
     );
+    assert_eq!(heard.far_again, Some((0, 3)));
+    assert!(begun.elapsed() > Duration::from_secs_f64(1.4 + 5.33 + 1.2));
 }
 
 #[test]

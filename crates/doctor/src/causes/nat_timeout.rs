@@ -19,6 +19,8 @@ pub(super) const CHECK: Check = Check::new(CODE, || say!("nat-timeout-title"), r
 
 /// A session is renewed every two minutes while it is used and is dead after three (WireGuard's `REJECT_AFTER_TIME`), seconds.
 const DEAD_AFTER: f64 = 180.0;
+/// Its age was read so long before it was tried, at most, seconds.
+const READ_BEFORE: f64 = 10.0;
 /// What is sent over a dead session begins a handshake, which WireGuard tries anew after so many seconds
 /// (`REKEY_TIMEOUT`): a peer that is there has answered by then.
 const ANSWERS_WITHIN: f64 = 5.0;
@@ -28,59 +30,101 @@ const KEEPALIVE_SECONDS: u16 = 25;
 fn run(evidence: &Evidence) -> Outcome {
     match (&evidence.idle_return, evidence.far_kind) {
         (Known::Unknown(_), _) if evidence.passive.is_some() => one_sided(evidence),
-        (Known::Value(order), _) => Outcome {
-            of_no_load: fell_asleep(evidence, order).into_iter().collect(),
-            not_known: far_behind_a_nat(evidence)
-                .into_iter()
-                .chain(never_idle(evidence, order))
-                .collect(),
-            ..Outcome::default()
-        },
+        (Known::Value(order), _) => {
+            let asleep = fell_asleep(evidence, order);
+            let open = asleep.then(|| session_missing(evidence, order)).flatten();
+            Outcome {
+                of_no_load: (asleep && open.is_none())
+                    .then(|| found(evidence, order))
+                    .into_iter()
+                    .collect(),
+                not_known: open
+                    .into_iter()
+                    .chain(far_behind_a_nat(evidence))
+                    .chain(never_idle(evidence, order))
+                    .collect(),
+                ..Outcome::default()
+            }
+        }
         (Known::Unknown(because), FarKind::Wirespeed) => Outcome::unknown(because),
         (Known::Unknown(_), _) => one_sided(evidence),
     }
 }
 
-fn fell_asleep(evidence: &Evidence, order: &IdleReturn) -> Option<Found> {
-    let silent_first = order.far_first.0 == 0 && order.far_first.1 >= 2;
+/// Has the far end no live session with us, for all that is known? Then what it sends waits for a handshake.
+pub(crate) fn handshake_due(evidence: &Evidence) -> bool {
+    evidence.peer_at(End::Far).is_none_or(|peer| {
+        peer.handshake_age
+            .is_some_and(|age| age > DEAD_AFTER - READ_BEFORE)
+    })
+}
+
+/// The order of events of a mapping that was forgotten.
+fn fell_asleep(evidence: &Evidence, order: &IdleReturn) -> bool {
+    let silent_first = order.far_first.0 == 0
+        && order.far_first.1 >= 2
+        && order.far_again.is_none_or(|(received, _)| received == 0);
     let then_fine = answered(order.here_then) && answered(order.far_after);
     let ours = evidence.peer_at(End::Here);
     let theirs = evidence.peer_at(End::Far);
     // A far end that never heard of us has nowhere to send to: that is a first contact, not a timeout.
     let knew_us = theirs.is_none_or(|peer| peer.endpoint.is_some() && peer.handshake_age.is_some());
     let keepalive_off = ours.is_some_and(|peer| peer.keepalive == 0);
-    if !(silent_first && then_fine && knew_us && (order.translated_to.is_some() || keepalive_off)) {
-        return None;
+    silent_first
+        && then_fine
+        && knew_us
+        && (order.translated_to.is_some() || keepalive_off)
+        // What was lost then was lost otherwise: on a radio link that slept, in a handshake that was due.
+        && !ours.is_some_and(kept_awake)
+}
+
+/// Why the far end's silence may be that of a session that was not there, rather than of a mapping.
+fn session_missing(evidence: &Evidence, order: &IdleReturn) -> Option<String> {
+    let ours = evidence.peer_at(End::Here);
+    if ours.is_some_and(|peer| peer.handshake_age.is_none()) {
+        // It goes on sending over the old session for 15 s before it begins another one.
+        return Some(say!(
+            "nat-timeout-unknown-session",
+            far = evidence.name(End::Far),
+            here = evidence.name(End::Here)
+        ));
     }
-    // What was lost then was lost otherwise: on a radio link that slept, in a handshake that was due.
-    if ours.is_some_and(kept_awake) {
-        return None;
-    }
+    let tried_twice = order.far_again.is_some_and(|(_, sent)| sent >= 2);
+    (handshake_due(evidence) && !tried_twice).then(|| {
+        say!(
+            "nat-timeout-unknown-handshake",
+            far = evidence.name(End::Far)
+        )
+    })
+}
+
+fn found(evidence: &Evidence, order: &IdleReturn) -> Found {
+    let ours = evidence.peer_at(End::Here);
     let where_far = evidence.name(End::Far);
     let where_here = evidence.name(End::Here);
-    let mut lines = vec![
-        line(
-            say!("nat-timeout-line-far-first"),
-            where_far,
-            order.far_first.1,
-            order.far_first.0,
-            "packets",
-        ),
-        line(
-            say!("nat-timeout-line-here-then"),
-            where_here,
-            order.here_then.1,
-            order.here_then.0,
-            "packets",
-        ),
-        line(
-            say!("nat-timeout-line-far-after"),
-            where_far,
-            order.far_after.1,
-            order.far_after.0,
-            "packets",
-        ),
-    ];
+    let asked = |what: String, whose: &str, (received, sent): (u32, u32)| {
+        line(what, whose, sent, received, "packets")
+    };
+    let mut lines = vec![asked(
+        say!("nat-timeout-line-far-first"),
+        where_far,
+        order.far_first,
+    )];
+    lines.extend(
+        order
+            .far_again
+            .map(|again| asked(say!("nat-timeout-line-far-again"), where_far, again)),
+    );
+    lines.push(asked(
+        say!("nat-timeout-line-here-then"),
+        where_here,
+        order.here_then,
+    ));
+    lines.push(asked(
+        say!("nat-timeout-line-far-after"),
+        where_far,
+        order.far_after,
+    ));
     if let Some(address) = &order.translated_to {
         lines.push(line(
             say!("nat-timeout-line-translated"),
@@ -99,7 +143,7 @@ fn fell_asleep(evidence: &Evidence, order: &IdleReturn) -> Option<Found> {
             "s",
         )
     }));
-    Some(Found {
+    Found {
         severity: Severity::Warning,
         confidence: if order.translated_to.is_some() {
             0.95
@@ -113,7 +157,7 @@ fn fell_asleep(evidence: &Evidence, order: &IdleReturn) -> Option<Found> {
         because: say!("nat-timeout-because", far = where_far, here = where_here),
         remedies: vec![keepalive(evidence, End::Here, ours)],
         refused: Vec::new(),
-    })
+    }
 }
 
 /// Does its keepalive hold a mapping open already?
@@ -266,185 +310,4 @@ fn keepalive(evidence: &Evidence, end: End, peer: Option<&Peer>) -> Remedy {
 }
 
 #[cfg(test)]
-mod tests {
-    use wirespeed_facts::{Known, Link, PeerCounters};
-    use wirespeed_measure::PeerWatched;
-
-    use super::CODE;
-    use crate::testing::{
-        facts_of, forget_far, healthy, not_checked, nothing, only_finding, tunnel_of, watched,
-        watched_here,
-    };
-    use crate::{End, Evidence, FarKind, IdleReturn};
-
-    fn asleep() -> Evidence {
-        let mut evidence = healthy();
-        evidence.idle_return = Known::Value(IdleReturn {
-            far_first: (0, 3),
-            here_then: (3, 3),
-            far_after: (3, 3),
-            translated_to: Some("192.0.2.7:40000".to_owned()),
-            carried_before: 0,
-        });
-        evidence
-    }
-
-    /// The peer goes while it is watched, long after the facts were read.
-    #[test]
-    fn a_session_that_dies_during_a_watch_is_found() {
-        let at_the_end = |handshake_age, unanswered, unanswered_for| {
-            let mut evidence = watched();
-            watched_here(&mut evidence).peers.insert(
-                "far-key".to_owned(),
-                PeerWatched {
-                    handshake_age: Some(handshake_age),
-                    unanswered,
-                    unanswered_for,
-                },
-            );
-            evidence
-        };
-        let finding = only_finding(&at_the_end(400.0, 14_800, 280.0), CODE);
-        assert!(finding.confidence < 0.6);
-        nothing(&at_the_end(170.0, 14_800, 50.0));
-        nothing(&at_the_end(400.0, 0, 0.0));
-        // The first packet after a long pause, and its handshake is under way.
-        nothing(&at_the_end(400.0, 148, 1.0));
-    }
-
-    fn order(evidence: &mut Evidence, change: impl Fn(&mut IdleReturn)) {
-        if let Known::Value(order) = &mut evidence.idle_return {
-            change(order);
-        }
-    }
-
-    fn peer_change(evidence: &mut Evidence, end: End, change: impl Fn(&mut wirespeed_facts::Peer)) {
-        if let Known::Value(peers) = &mut tunnel_of(evidence, end).peers {
-            change(&mut peers[0]);
-        }
-    }
-
-    #[test]
-    fn a_tunnel_that_wakes_up_only_from_our_side_is_found() {
-        let finding = only_finding(&asleep(), CODE);
-        assert_eq!(finding.host, "client");
-        assert!(
-            finding.remedies[0].commands[0]
-                .starts_with("wg set wg0 peer far-key persistent-keepalive 25")
-        );
-        assert!(finding.remedies[0].changes.is_empty());
-    }
-
-    #[test]
-    fn it_takes_the_whole_order_of_events() {
-        for change in [
-            (|order| order.far_first = (1, 3)) as fn(&mut IdleReturn),
-            |order| order.far_first = (0, 1),
-            |order| order.here_then = (0, 3),
-            |order| order.far_after = (1, 3),
-        ] {
-            let mut evidence = asleep();
-            order(&mut evidence, change);
-            nothing(&evidence);
-        }
-    }
-
-    #[test]
-    fn without_a_nat_the_keepalive_must_be_off() {
-        let mut evidence = asleep();
-        order(&mut evidence, |order| order.translated_to = None);
-        only_finding(&evidence, CODE);
-        peer_change(&mut evidence, End::Here, |peer| peer.keepalive = 25);
-        nothing(&evidence);
-    }
-
-    #[test]
-    fn where_the_remedy_is_in_force_it_was_something_else() {
-        let mut evidence = asleep();
-        peer_change(&mut evidence, End::Here, |peer| peer.keepalive = 26);
-        only_finding(&evidence, CODE);
-        peer_change(&mut evidence, End::Here, |peer| peer.keepalive = 25);
-        nothing(&evidence);
-    }
-
-    #[test]
-    fn a_nat_on_the_far_side_was_not_tried() {
-        let mut evidence = healthy();
-        assert!(!not_checked(&evidence, CODE));
-        let mut with_address = |address: &str| {
-            let links = &mut facts_of(&mut evidence, End::Far).links;
-            links.truncate(1);
-            links.push(Link {
-                index: 3,
-                name: "eth0".to_owned(),
-                up: true,
-                mtu: 1500,
-                addresses: vec![address.to_owned()],
-                ..Link::default()
-            });
-            evidence.clone()
-        };
-        assert!(!not_checked(&with_address("192.0.2.1/24"), CODE));
-        let mut behind = with_address("10.0.0.7/24");
-        nothing(&behind);
-        assert!(not_checked(&behind, CODE));
-        peer_change(&mut behind, End::Far, |peer| peer.keepalive = 25);
-        assert!(!not_checked(&behind, CODE));
-    }
-
-    #[test]
-    fn a_tunnel_in_use_cannot_fall_asleep() {
-        let mut evidence = healthy();
-        order(&mut evidence, |order| order.carried_before = 4000);
-        nothing(&evidence);
-        assert!(not_checked(&evidence, CODE));
-        // The keepalive itself moves the counters.
-        peer_change(&mut evidence, End::Here, |peer| peer.keepalive = 25);
-        assert!(!not_checked(&evidence, CODE));
-        // Asleep all the same: those bytes went nowhere.
-        let mut evidence = asleep();
-        order(&mut evidence, |order| order.carried_before = 148);
-        only_finding(&evidence, CODE);
-        assert!(!not_checked(&evidence, CODE));
-    }
-
-    #[test]
-    fn a_far_end_that_never_heard_of_us_proves_nothing() {
-        let mut evidence = asleep();
-        peer_change(&mut evidence, End::Far, |peer| peer.handshake_age = None);
-        nothing(&evidence);
-    }
-
-    #[test]
-    fn alone_it_takes_a_dead_handshake_and_silence() {
-        let mut evidence = healthy();
-        forget_far(&mut evidence);
-        evidence.far_kind = FarKind::Nothing;
-        nothing(&evidence);
-        assert!(not_checked(&evidence, CODE));
-        peer_change(&mut evidence, End::Here, |peer| {
-            peer.handshake_age = Some(181.0);
-        });
-        let moved = evidence.probing_here.as_mut().unwrap();
-        moved.peers.insert(
-            "far-key".to_owned(),
-            PeerCounters {
-                rx_bytes: 0,
-                tx_bytes: 1480,
-            },
-        );
-        assert!(only_finding(&evidence, CODE).confidence < 0.6);
-        let mut kept_awake = evidence.clone();
-        peer_change(&mut kept_awake, End::Here, |peer| peer.keepalive = 25);
-        nothing(&kept_awake);
-        assert!(not_checked(&kept_awake, CODE));
-        evidence.probing_here.as_mut().unwrap().peers.insert(
-            "far-key".to_owned(),
-            PeerCounters {
-                rx_bytes: 92,
-                tx_bytes: 1480,
-            },
-        );
-        nothing(&evidence);
-    }
-}
+mod tests;

@@ -143,6 +143,7 @@ fn what_costs_no_load_explains_no_slow_tunnel() {
     set_ratio(&mut evidence, Direction::Download, 0.7);
     evidence.idle_return = Known::Value(IdleReturn {
         far_first: (0, 3),
+        far_again: None,
         here_then: (3, 3),
         far_after: (3, 3),
         translated_to: Some("203.0.113.7:4000".to_owned()),
