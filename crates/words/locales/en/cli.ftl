@@ -18,6 +18,7 @@ cli-not-read = { $path } could not be read: { $why }
 cli-too-large = it is larger than { $most } bytes
 cli-not-that = it is not { $what } ({ $error })
 cli-not-written = { $path } could not be written: { $why }
+cli-is-disk = it is a disk or a part of one, and what is on it would be lost
 cli-not-written-todo = choose a file in a directory that exists and may be written
 cli-no-handler = the handler for Ctrl-C could not be set: { $error }
 cli-no-handler-todo = check the limits of this process

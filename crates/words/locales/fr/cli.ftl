@@ -18,6 +18,7 @@ cli-not-read = { $path } n’a pas pu être lu : { $why }
 cli-too-large = il dépasse { $most } octets
 cli-not-that = ce n’est pas { $what } ({ $error })
 cli-not-written = { $path } n’a pas pu être écrit : { $why }
+cli-is-disk = c’est un disque ou une partition, et son contenu serait perdu
 cli-not-written-todo = choisir un fichier dans un répertoire qui existe et où l’on peut écrire
 cli-no-handler = impossible d’intercepter Ctrl-C : { $error }
 cli-no-handler-todo = vérifier les limites de ce processus
