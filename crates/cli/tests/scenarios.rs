@@ -11,7 +11,7 @@
 
 use std::collections::BTreeSet;
 use std::path::Path;
-use std::process::ExitCode;
+use std::process::{ExitCode, Output};
 use std::time::Duration;
 
 use libtest_mimic::{Arguments, Failed, Trial};
@@ -80,12 +80,7 @@ fn as_it_should_be(scenario: &Scenario) -> Result<(), String> {
     } else {
         timed(doctor)
     };
-    let report: Value = wirespeed_schemas::read(&output.stdout).map_err(|error| {
-        format!(
-            "what the doctor printed: {error}\n{}",
-            String::from_utf8_lossy(&output.stderr)
-        )
-    })?;
+    let report = report_of(&output)?;
     eprintln!(
         "{} over {}: {:.1} s",
         scenario.name,
@@ -118,6 +113,13 @@ fn as_it_should_be(scenario: &Scenario) -> Result<(), String> {
         return Err(format!("a quick doctor took {took:?}"));
     }
     Ok(())
+}
+
+/// What a doctor printed, or why it is not what its schema says, with what it said beside it.
+fn report_of(output: &Output) -> Result<Value, String> {
+    let said = String::from_utf8_lossy(&output.stderr);
+    wirespeed_schemas::read(&output.stdout)
+        .map_err(|error| format!("what the doctor printed: {error}\n{said}"))
 }
 
 /// Exactly the scenario's codes; beside them nothing that is more than information, and of that only what it names. Below
@@ -191,9 +193,7 @@ fn a_doctor_that_is_not_in_a_hurry_ends_within_a_minute(test: &str) -> Result<()
         lab.implementation,
         took.as_secs_f64()
     );
-    let said = String::from_utf8_lossy(&output.stderr);
-    let report: Value = wirespeed_schemas::read(&output.stdout)
-        .map_err(|error| format!("what the doctor printed: {error}\n{said}"))?;
+    let report = report_of(&output)?;
     if report["verdict"] != "healthy" {
         return Err(format!(
             "{}: {}; not checked: {}",
