@@ -83,7 +83,12 @@ pub(super) fn fits(evidence: &Evidence, end: End, direction: Direction) -> bool 
 /// Is it the tunnel, or the kernel's work for its packets, that fills the full core? Otherwise it is somebody else's, and the
 /// tunnel has the others. What is not known counts as yes.
 fn is_the_tunnels(evidence: &Evidence, end: End, direction: Direction, cores: &Cores) -> bool {
-    if cores.kernels_part >= KERNELS_PART {
+    let a_worker_is_full = |end| {
+        device::busiest_worker(evidence, end, direction).is_some_and(|(_, used)| used >= A_CORE)
+    };
+    if cores.kernels_part >= KERNELS_PART
+        || daemons(evidence, end).into_iter().any(a_worker_is_full)
+    {
         return true;
     }
     let mut used = 0.0;

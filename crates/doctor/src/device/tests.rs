@@ -174,6 +174,17 @@ fn a_full_worker_gets_company_as_long_as_there_are_cores() {
     assert!(titled(&finding, "worker").is_none());
 }
 
+/// A device of another container is in no table of processes that is seen from here.
+#[test]
+fn a_full_worker_is_the_tunnels_work_whatever_the_processes_say() {
+    let mut evidence = busy(&[core(0.99), core(0.2), core(0.2), core(0.2)]);
+    ours(&mut evidence, 0.97);
+    only_finding(&evidence, "one-core-bound");
+    ours(&mut evidence, 0.5);
+    let findings = judge(&evidence).findings;
+    assert!(findings.iter().all(|one| one.code != "one-core-bound"));
+}
+
 #[test]
 fn a_device_gets_back_what_it_was_started_with() {
     let mut evidence = full_worker();
