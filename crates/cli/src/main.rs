@@ -113,17 +113,28 @@ fn understood() -> Arguments {
 }
 
 impl Arguments {
-    /// Refuses to say nothing and everything. clap compares only what stands before, or behind, a command.
+    /// Refuses what clap does not compare: to say nothing and everything, where one stands before a command and the other
+    /// behind it; and a rate where its protocol is not the one that needs it.
     fn without_contradiction(self) -> Result<Self, clap::Error> {
-        if !(self.quiet && self.command.details()) {
+        let one = |argument: &str| ContextValue::String(argument.to_owned());
+        let (kind, context) = if self.quiet && self.command.details() {
+            let context = vec![
+                (ContextKind::InvalidArg, one("--quiet")),
+                (ContextKind::PriorArg, one("--verbose")),
+            ];
+            (ErrorKind::ArgumentConflict, context)
+        } else if let Command::Test(test) = &self.command
+            && test.rate_is_vain()
+        {
+            let lacks = ContextValue::Strings(vec!["--protocol udp".to_owned()]);
+            let context = vec![(ContextKind::InvalidArg, lacks)];
+            (ErrorKind::MissingRequiredArgument, context)
+        } else {
             return Ok(self);
-        }
-        let mut error = clap::Error::new(ErrorKind::ArgumentConflict).with_cmd(&Self::command());
-        for (kind, argument) in [
-            (ContextKind::InvalidArg, "--quiet"),
-            (ContextKind::PriorArg, "--verbose"),
-        ] {
-            error.insert(kind, ContextValue::String(argument.to_owned()));
+        };
+        let mut error = clap::Error::new(kind).with_cmd(&Self::command());
+        for (kind, value) in context {
+            error.insert(kind, value);
         }
         Err(error)
     }

@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use wirespeed_words::say;
 
-/// A rate in bit/s: `300mbit`, `1.5gbit`, `300Mbit/s`, `64kbit`, or a bare number of bit/s.
+/// A rate in bit/s: `300mbit`, `1.5gbit`, `300Mbit/s`, `64kbit`, `9600bit`. A bare number is none: who writes 300 means megabits as
+/// often as bits, and nothing later would tell.
 pub(crate) fn rate(text: &str) -> Result<f64, String> {
     let lower = text.trim().to_ascii_lowercase();
     let unit_at = lower
@@ -12,10 +13,14 @@ pub(crate) fn rate(text: &str) -> Result<f64, String> {
         .unwrap_or(lower.len());
     let (number, unit) = lower.split_at(unit_at);
     let factor = match unit.trim_end_matches("/s") {
-        "" | "bit" => 1.0,
+        "bit" => 1.0,
         "k" | "kbit" => 1e3,
         "m" | "mbit" => 1e6,
         "g" | "gbit" => 1e9,
+        "" if number.trim().parse::<f64>().is_ok() => {
+            return Err(say!("cli-rate-without-unit", text = format!("{text:?}")));
+        }
+        "" => return Err(say!("cli-no-rate", text = format!("{text:?}"))),
         _ => {
             return Err(say!("cli-no-unit-of-rate", unit = format!("{unit:?}")));
         }
@@ -75,9 +80,22 @@ mod tests {
         assert_eq!(rate("300mbit"), Ok(300e6));
         assert_eq!(rate("1.5 Gbit/s"), Ok(1.5e9));
         assert_eq!(rate("64k"), Ok(64e3));
-        assert_eq!(rate("1000"), Ok(1000.0));
-        for wrong in ["", "fast", "-3mbit", "0", "3mbyte", "inf", "nan", "1e999"] {
+        assert_eq!(rate("9600bit"), Ok(9600.0));
+        for wrong in [
+            "",
+            "fast",
+            "-3mbit",
+            "0",
+            "3mbyte",
+            "inf",
+            "nan",
+            "1e999mbit",
+        ] {
             assert!(rate(wrong).is_err(), "{wrong}");
+        }
+        for bare in ["300", " 1.5", "300 "] {
+            let told = rate(bare).expect_err(bare);
+            assert!(told.contains("has no unit"), "{told}");
         }
     }
 

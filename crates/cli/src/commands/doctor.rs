@@ -44,7 +44,7 @@ pub(crate) struct Arguments {
     #[arg(long, conflicts_with_all = ["quick", "hop", "from", "expect", "sweep"])]
     passive: bool,
 
-    /// How long to watch: 60s, 5m, an hour at most.
+    /// How long to watch: 60s, 5m, or a number of seconds; an hour at most.
     #[arg(
         long = "for",
         value_name = "TIME",

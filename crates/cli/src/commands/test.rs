@@ -56,7 +56,7 @@ pub(crate) struct Arguments {
     #[arg(long, value_enum, default_value_t = Transport::Tcp, requires_if("udp", "rate"))]
     protocol: Transport,
 
-    /// Rate of the load over UDP, all streams together: 50mbit, 1.5gbit.
+    /// Rate of the load over UDP, all streams together: 50mbit, 1.5gbit. Only with --protocol udp.
     #[arg(long, value_parser = numbers::rate)]
     rate: Option<f64>,
 
@@ -90,6 +90,13 @@ enum Ways {
     Both,
     Upload,
     Download,
+}
+
+impl Arguments {
+    /// Is a rate given to what finds out its own?
+    pub(crate) fn rate_is_vain(&self) -> bool {
+        self.rate.is_some() && self.protocol == Transport::Tcp
+    }
 }
 
 impl Ways {

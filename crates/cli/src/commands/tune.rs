@@ -50,22 +50,23 @@ pub(crate) struct Arguments {
     interface: Option<String>,
 
     /// Print what would be done as a shell script per machine, and change nothing.
-    #[arg(long, conflicts_with = "html")]
+    #[arg(long, conflicts_with_all = ["html", "yes", "confirm_within"])]
     plan: bool,
 
     /// Mend this finding only; repeatable.
     #[arg(long, value_name = "CODE", value_parser = codes())]
     only: Vec<String>,
 
-    /// Put everything back unless `wirespeed tune confirm` comes within this time: 90s, 1h [default: 10m].
-    #[arg(long, value_name = "TIME", value_parser = numbers::duration)]
+    /// Put everything back unless `wirespeed tune confirm` comes within this time: 90s, 1h, or a number of seconds
+    /// [default: 10m].
+    #[arg(long, value_name = "TIME", value_parser = numbers::duration, conflicts_with = "yes")]
     confirm_within: Option<Duration>,
 
     /// Confirm at once what was proved to help.
     #[arg(long)]
     yes: bool,
 
-    /// Begin no experiment that would end after this time.
+    /// Begin no experiment that would end after this time: 90s, 1h, or a number of seconds.
     #[arg(long, value_name = "TIME", value_parser = numbers::duration, default_value = "15m")]
     budget: Duration,
 

@@ -9,7 +9,7 @@ use crate::testing::{
     at, core, each_sample, facts_of, healthy, kernels_core, nothing, only_finding, set_ratio,
     tunnel_of,
 };
-use crate::{End, Evidence, Finding, Remedy};
+use crate::{End, Evidence, Finding, Remedy, judge};
 
 /// The far end's cores while the tunnel is loaded from here.
 fn busy(cores: &[CoreTime]) -> Evidence {

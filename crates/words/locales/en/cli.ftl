@@ -30,6 +30,7 @@ cli-left = { $time } left
 
 # What was typed.
 cli-no-unit-of-rate = { $unit } is no unit of a rate; write it like 300mbit, 1.5gbit or 64kbit
+cli-rate-without-unit = { $text } has no unit; write it like 300mbit, 1.5gbit or 64kbit
 cli-no-rate = { $text } is no rate above zero; write it like 300mbit, 1.5gbit or 64kbit
 cli-no-unit-of-time = { $unit } is no unit of time; write it like 90s, 10m or 1h
 cli-no-time = { $text } is no time above zero; write it like 90s, 10m or 1h

@@ -30,6 +30,7 @@ cli-left = reste { $time }
 
 # Ce qui a été tapé.
 cli-no-unit-of-rate = { $unit } n’est pas une unité de débit ; écrire comme 300mbit, 1.5gbit ou 64kbit
+cli-rate-without-unit = { $text } n’a pas d’unité ; écrire par exemple 300mbit, 1.5gbit ou 64kbit
 cli-no-rate = { $text } n’est pas un débit supérieur à zéro ; écrire comme 300mbit, 1.5gbit ou 64kbit
 cli-no-unit-of-time = { $unit } n’est pas une unité de temps ; écrire comme 90s, 10m ou 1h
 cli-no-time = { $text } n’est pas une durée supérieure à zéro ; écrire comme 90s, 10m ou 1h
