@@ -12,6 +12,7 @@ mod numbers;
 mod terminal;
 mod whole;
 
+use std::io::{self, Write as _};
 use std::process::ExitCode;
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
@@ -82,7 +83,11 @@ enum Command {
 }
 
 fn main() -> ExitCode {
-    let arguments = understood();
+    let arguments = match understood() {
+        Ok(arguments) => arguments,
+        Err(error) if error.use_stderr() => wirespeed_help::end(&error),
+        Err(help) => return told(&help),
+    };
     if arguments.quiet {
         terminal::be_quiet();
     }
@@ -102,14 +107,23 @@ fn main() -> ExitCode {
     }
 }
 
-/// The command line, in the language it asks for. Where it makes no sense, or asks for help, the program ends here.
-fn understood() -> Arguments {
+/// The command line, in the language it asks for.
+fn understood() -> Result<Arguments, clap::Error> {
     let typed = std::env::args_os().collect();
     let (language, typed) = language::of_arguments(typed, |name| std::env::var(name).ok());
     wirespeed_words::speak(language);
-    wirespeed_help::parse(typed)
-        .and_then(Arguments::without_contradiction)
-        .unwrap_or_else(|error| wirespeed_help::end(&error))
+    wirespeed_help::parse(typed).and_then(Arguments::without_contradiction)
+}
+
+/// Shows the help or the version that was asked for: an answer like any other.
+fn told(help: &clap::Error) -> ExitCode {
+    match terminal::written(help.print().and_then(|()| io::stdout().flush())) {
+        Ok(()) => Exit::Done.into(),
+        Err(failure) => {
+            terminal::complain(&failure.sentence());
+            failure.exit.into()
+        }
+    }
 }
 
 impl Arguments {

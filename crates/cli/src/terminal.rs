@@ -119,7 +119,12 @@ pub(crate) fn answer(text: &str) -> Result<(), Failure> {
 /// Writes to standard output. A reader that went away (`| head`) is no error.
 pub(crate) fn print(text: &str) -> Result<(), Failure> {
     let mut out = io::stdout().lock();
-    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+    written(out.write_all(text.as_bytes()).and_then(|()| out.flush()))
+}
+
+/// What became of writing to standard output. A reader that went away (`| head`) is no error.
+pub(crate) fn written(result: io::Result<()>) -> Result<(), Failure> {
+    match result {
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(Failure::here(
             Exit::Unmeasured,
             say!("cli-no-output", error = error.to_string()),

@@ -46,3 +46,24 @@ fn the_help_in_both_languages() {
         insta::assert_snapshot!(format!("help-{language}"), all);
     }
 }
+
+#[test]
+fn help_that_can_not_be_written_is_no_success() {
+    for asked in [&["--help"][..], &["-h"], &["--version"], &["help", "tune"]] {
+        for (language, told) in [("en", "could not be written"), ("fr", "sortie standard")] {
+            // No file may grow, as on a disk that is full.
+            let output = Command::new("sh")
+                .args(["-c", "trap '' XFSZ; ulimit -f 0; exec \"$0\" \"$@\""])
+                .args([env!("CARGO_BIN_EXE_wirespeed"), "--lang", language])
+                .args(asked)
+                .stdout(tempfile::tempfile().expect("a file"))
+                .output()
+                .expect("the shell starts");
+            assert_eq!(output.status.code(), Some(3), "{asked:?}: {output:?}");
+            let complaint = String::from_utf8_lossy(&output.stderr);
+            assert!(complaint.starts_with("wirespeed: "), "{complaint}");
+            assert!(complaint.contains(told), "{complaint}");
+            assert_eq!(complaint.lines().count(), 1, "{complaint}");
+        }
+    }
+}
