@@ -47,22 +47,19 @@ impl Language {
             .find(|one| one.tag().eq_ignore_ascii_case(language))
     }
 
-    /// What the environment asks for: `LANGUAGE` (a list, the most wanted first), else `LC_ALL`, `LC_MESSAGES`, `LANG`; English where none of
-    /// them names a language that is there. `LC_ALL=C` is how scripts ask for plain English, so it counts before `LANGUAGE`, as with
-    /// gettext.
+    /// What the environment asks for, as with gettext: the first of `LC_ALL`, `LC_MESSAGES` and `LANG` that is set and not empty is the
+    /// locale, and none of them is `C`. In any locale but `C` and `POSIX` a `LANGUAGE` that is not empty decides instead, a list with the
+    /// most wanted first: `LC_ALL=C` is how scripts ask for plain English. English where that names no language that is there.
     pub fn of_environment(variable: impl Fn(&str) -> Option<String>) -> Self {
         let set = |name: &str| variable(name).filter(|value| !value.is_empty());
-        if set("LC_ALL").is_some_and(|locale| is_c(&locale)) {
+        let locale = ["LC_ALL", "LC_MESSAGES", "LANG"].into_iter().find_map(set);
+        let Some(locale) = locale.filter(|locale| !is_c(locale)) else {
             return Self::English;
-        }
-        let list = set("LANGUAGE").unwrap_or_default();
-        if let Some(wanted) = list.split(':').find_map(Self::of) {
-            return wanted;
-        }
-        ["LC_ALL", "LC_MESSAGES", "LANG"]
-            .into_iter()
-            .find_map(set)
-            .and_then(|locale| Self::of(&locale))
+        };
+        let wanted = set("LANGUAGE").unwrap_or(locale);
+        wanted
+            .split(':')
+            .find_map(Self::of)
             .unwrap_or(Self::English)
     }
 }
@@ -127,9 +124,24 @@ mod tests {
             (&[("LC_ALL", "fr_CA"), ("LANG", "en_US")], French),
             (&[("LC_ALL", ""), ("LANG", "fr")], French),
             (&[("LANGUAGE", "de:fr:en"), ("LANG", "en_US.UTF-8")], French),
-            (&[("LANGUAGE", "de"), ("LANG", "fr_BE@euro")], French),
+            (&[("LANGUAGE", ""), ("LANG", "fr_BE@euro")], French),
+            (&[("LANGUAGE", "de"), ("LANG", "fr_BE@euro")], English),
+            (
+                &[("LC_ALL", "de_DE.UTF-8"), ("LANG", "fr_FR.UTF-8")],
+                English,
+            ),
             (&[("LANGUAGE", "fr"), ("LC_ALL", "C.UTF-8")], English),
-            (&[("LANGUAGE", "fr"), ("LANG", "C")], French),
+            (&[("LANGUAGE", "fr"), ("LANG", "C")], English),
+            (&[("LANGUAGE", "fr"), ("LANG", "POSIX")], English),
+            (
+                &[
+                    ("LANGUAGE", "fr"),
+                    ("LC_MESSAGES", "C"),
+                    ("LANG", "de_DE.UTF-8"),
+                ],
+                English,
+            ),
+            (&[("LANGUAGE", "fr")], English),
         ] {
             assert_eq!(asked(variables), language, "{variables:?}");
         }
