@@ -116,7 +116,7 @@ pub(crate) fn answer(text: &str) -> Result<(), Failure> {
     if is_quiet() { Ok(()) } else { print(text) }
 }
 
-/// Writes to standard output. A reader that went away (`| head`) is no error.
+/// Writes to standard output.
 pub(crate) fn print(text: &str) -> Result<(), Failure> {
     let mut out = io::stdout().lock();
     written(out.write_all(text.as_bytes()).and_then(|()| out.flush()))

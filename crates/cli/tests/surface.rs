@@ -387,17 +387,6 @@ fn a_record_that_can_not_be_written_is_said_before_anything_is_measured() {
 }
 
 #[test]
-fn a_lab_that_there_is_not_can_not_be_taken_down() {
-    let test = "a_lab_that_there_is_not_can_not_be_taken_down";
-    if !is_root() {
-        return skip(test, "it needs root");
-    }
-    let output = run(&["lab", "down", "nosuch0"]);
-    assert_eq!(code(&output), 2);
-    assert!(text(&output.stderr).contains("there is no lab `nosuch0`"));
-}
-
-#[test]
 fn an_agent_whose_client_goes_away_ends() {
     let start = Instant::now();
     let output = Command::new(PROGRAM)

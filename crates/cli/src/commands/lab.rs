@@ -142,14 +142,16 @@ fn up(
 
 fn down(labs: &[LabId], all: bool) -> Result<Exit, Failure> {
     let mut first_failure = None;
-    for (id, result) in wirespeed_lab::remove_left_behind() {
+    let left_behind = wirespeed_lab::remove_left_behind();
+    let nothing_done = left_behind.is_empty();
+    for (id, result) in left_behind {
         match result {
             Ok(()) => terminal::mention(&say!("cli-lab-left-behind-gone", lab = id.to_string())),
             Err(error) => first_failure = first_failure.or(Some(error)),
         }
     }
     let others = wirespeed_lab::of_another_version();
-    let wanted = match (labs, all) {
+    let wanted: Vec<LabId> = match (labs, all) {
         ([], true) => wirespeed_lab::list()
             .into_iter()
             .map(|lab| lab.id)
@@ -167,6 +169,9 @@ fn down(labs: &[LabId], all: bool) -> Result<Exit, Failure> {
         };
         // Also when nothing is known of it: something may be left of a lab whose record was lost.
         match (wirespeed_lab::down(&id), known) {
+    if wanted.is_empty() && nothing_done {
+        nothing_to_take_down(&others);
+    }
             (Ok(()), Ok(())) => terminal::mention(&say!("cli-lab-gone", lab = id.to_string())),
             (Err(error), _) | (Ok(()), Err(error)) => {
                 first_failure = first_failure.or(Some(error));
@@ -187,6 +192,17 @@ fn list(output: &Output) -> Result<Exit, Failure> {
             labs,
         };
         terminal::print_json(&Versioned::of(Schema::LAB_LIST, &list))?;
+/// Says why `lab down` did nothing: no lab is an end as wanted, and one of another version goes by its name alone.
+fn nothing_to_take_down(others: &[LabId]) {
+    for id in others {
+        let told = say!("cli-lab-goes-by-name", lab = id.to_string());
+        terminal::mention(&told);
+    }
+    if others.is_empty() {
+        terminal::mention(&say!("cli-no-lab"));
+    }
+}
+
         return Ok(Exit::Done);
     }
     let look = terminal::look(false);

@@ -93,6 +93,7 @@ cli-lab-left-behind-gone = lab { $lab }, left behind by a process that died, is 
 cli-scenarios = Scenarios:
 cli-labs = Labs on this machine:
 cli-no-labs = none
+cli-lab-goes-by-name = lab { $lab } is of another version of wirespeed; wirespeed lab down { $lab } removes it
 cli-lab-up = up
 cli-lab-building = being made
 cli-lab-left-behind = left behind; wirespeed lab down removes it

@@ -93,6 +93,7 @@ cli-lab-left-behind-gone = le labo { $lab }, abandonné par un processus mort, n
 cli-scenarios = Scénarios :
 cli-labs = Labos de cette machine :
 cli-no-labs = aucun
+cli-lab-goes-by-name = le labo { $lab } est d’une autre version de wirespeed ; wirespeed lab down { $lab } le supprime
 cli-lab-up = en marche
 cli-lab-building = en construction
 cli-lab-left-behind = abandonné ; wirespeed lab down le supprime
