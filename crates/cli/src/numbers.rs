@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use wirespeed_words::say;
+use wirespeed_words::{quoted, say};
 
 /// A rate in bit/s: `300mbit`, `1.5gbit`, `300Mbit/s`, `64kbit`, `9600bit`. A bare number is none: who writes 300 means megabits as
 /// often as bits, and nothing later would tell.
@@ -18,16 +18,16 @@ pub(crate) fn rate(text: &str) -> Result<f64, String> {
         "m" | "mbit" => 1e6,
         "g" | "gbit" => 1e9,
         "" if number.trim().parse::<f64>().is_ok() => {
-            return Err(say!("cli-rate-without-unit", text = format!("{text:?}")));
+            return Err(say!("cli-rate-without-unit", text = quoted(text)));
         }
-        "" => return Err(say!("cli-no-rate", text = format!("{text:?}"))),
+        "" => return Err(say!("cli-no-rate", text = quoted(text))),
         _ => {
-            return Err(say!("cli-no-unit-of-rate", unit = format!("{unit:?}")));
+            return Err(say!("cli-no-unit-of-rate", unit = quoted(unit)));
         }
     };
     match number.trim().parse::<f64>() {
         Ok(number) if number.is_finite() && number > 0.0 => Ok(number * factor),
-        _ => Err(say!("cli-no-rate", text = format!("{text:?}"))),
+        _ => Err(say!("cli-no-rate", text = quoted(text))),
     }
 }
 
@@ -43,15 +43,15 @@ pub(crate) fn duration(text: &str) -> Result<Duration, String> {
         "m" | "min" => 60.0,
         "h" => 3600.0,
         _ => {
-            return Err(say!("cli-no-unit-of-time", unit = format!("{unit:?}")));
+            return Err(say!("cli-no-unit-of-time", unit = quoted(unit)));
         }
     };
     match number.trim().parse::<f64>() {
         Ok(number) if number > 0.0 => Duration::try_from_secs_f64(number * factor)
             .ok()
             .filter(|time| *time <= Duration::from_secs(7 * 24 * 3600))
-            .ok_or_else(|| say!("cli-longer-than-a-week", text = format!("{text:?}"))),
-        _ => Err(say!("cli-no-time", text = format!("{text:?}"))),
+            .ok_or_else(|| say!("cli-longer-than-a-week", text = quoted(text))),
+        _ => Err(say!("cli-no-time", text = quoted(text))),
     }
 }
 
@@ -59,7 +59,7 @@ pub(crate) fn duration(text: &str) -> Result<Duration, String> {
 pub(crate) fn streams(text: &str) -> Result<u32, String> {
     match text.trim().parse() {
         Ok(streams @ 1..=128) => Ok(streams),
-        _ => Err(say!("cli-no-streams", text = format!("{text:?}"))),
+        _ => Err(say!("cli-no-streams", text = quoted(text))),
     }
 }
 
@@ -67,7 +67,7 @@ pub(crate) fn streams(text: &str) -> Result<u32, String> {
 pub(crate) fn connections(text: &str) -> Result<u32, String> {
     match text.trim().parse() {
         Ok(connections @ 1..=20_000) => Ok(connections),
-        _ => Err(say!("cli-no-connections", text = format!("{text:?}"))),
+        _ => Err(say!("cli-no-connections", text = quoted(text))),
     }
 }
 

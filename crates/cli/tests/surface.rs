@@ -179,7 +179,10 @@ fn the_language_is_that_of_the_option_else_that_of_the_environment() {
 fn wrong_usage_is_told_in_french_and_ends_as_in_english() {
     for (arguments, told) in [
         (&["doktor"][..], "il n’y a pas de commande « doktor »"),
-        (&["doctor", "--quik"], "proche de ce qui existe : --quick"),
+        (
+            &["doctor", "--quik"],
+            "proche de ce qui existe : « --quick »",
+        ),
         (&["lab", "exec", "client"], "<COMMANDE>"),
         (&["test", "wg0", "--protocol", "sctp"], "tcp, udp"),
         (
@@ -195,7 +198,7 @@ fn wrong_usage_is_told_in_french_and_ends_as_in_english() {
         ),
         (&["doctor", "wg0", "--far", "telnet://nas"], "netns:NOM"),
         (&["explain", "a", "b"], "« b »"),
-        (&["explain", "gremlins"], "il n’y a pas de cause"),
+        (&["explain", "gremlins"], "« gremlins »"),
     ] {
         let output = run_in_french(arguments);
         let complaint = text(&output.stderr).replace('\u{202f}', " ");

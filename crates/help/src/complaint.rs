@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 
 use crate::texts;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
+use wirespeed_language::quoted;
 
 /// The texts, for those who look for unused ones.
 pub(crate) const KEYS: [&str; 19] = [
@@ -108,7 +109,7 @@ fn conflict(error: &clap::Error, argument: String, command: String) -> String {
         [] => say("help-error-conflicts", &[("argument", &argument)]),
         prior => say(
             "help-error-conflict",
-            &[("argument", &argument), ("others", &prior.join(", "))],
+            &[("argument", &argument), ("others", &all_quoted(prior))],
         ),
     }
 }
@@ -125,7 +126,7 @@ fn tips(error: &clap::Error) -> Vec<String> {
         if !similar.is_empty() {
             tips.push(say(
                 "help-error-similar",
-                &[("similar", &similar.join(", "))],
+                &[("similar", &all_quoted(&similar))],
             ));
         }
     }
@@ -138,6 +139,11 @@ fn tips(error: &clap::Error) -> Vec<String> {
         tips.push(say("help-error-as-value", &[("argument", &argument)]));
     }
     tips
+}
+
+fn all_quoted(words: &[String]) -> String {
+    let words: Vec<String> = words.iter().map(|word| quoted(word)).collect();
+    words.join(", ")
 }
 
 fn of_value(key: &str, argument: &str, value: &str) -> String {

@@ -69,6 +69,18 @@ fn is_c(locale: &str) -> bool {
     name == "C" || name == "POSIX"
 }
 
+/// What a person typed, in the quotation marks of the language of the moment; what would steer a terminal is escaped.
+pub fn quoted(text: &str) -> String {
+    let english = format!("{text:?}");
+    match language() {
+        Language::English => english,
+        Language::French => {
+            let inside = &english[1..english.len() - 1];
+            format!("«\u{202f}{}\u{202f}»", inside.replace("\\\"", "\""))
+        }
+    }
+}
+
 /// The language of the whole program from now on.
 pub fn speak(language: Language) {
     CHOSEN.store(language as u8, Ordering::Relaxed);
@@ -145,6 +157,16 @@ mod tests {
         ] {
             assert_eq!(asked(variables), language, "{variables:?}");
         }
+    }
+
+    #[test]
+    fn quotation_marks_are_those_of_the_language() {
+        let both = |text: &str| Language::ALL.map(|language| within(language, || quoted(text)));
+        assert_eq!(both("nope"), ["\"nope\"", "«\u{202f}nope\u{202f}»"]);
+        assert_eq!(
+            both("l'\"é\n"),
+            ["\"l'\\\"é\\n\"", "«\u{202f}l'\"é\\n\u{202f}»"]
+        );
     }
 
     #[test]

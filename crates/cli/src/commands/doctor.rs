@@ -8,7 +8,7 @@ use wirespeed_doctor::{Diagnosis, Evidence, FarKind, Options, Verdict, investiga
 use wirespeed_measure::LONGEST_WATCH;
 use wirespeed_reach::Place;
 use wirespeed_report::{DoctorRecord, Schema, Versioned};
-use wirespeed_words::say;
+use wirespeed_words::{quoted, say};
 
 use crate::commands::hops;
 use crate::exit::Exit;
@@ -97,7 +97,7 @@ impl Arguments {
 fn watch_time(text: &str) -> Result<Duration, String> {
     let time = numbers::duration(text)?;
     if time > LONGEST_WATCH {
-        return Err(say!("cli-longer-than-an-hour", text = format!("{text:?}")));
+        return Err(say!("cli-longer-than-an-hour", text = quoted(text)));
     }
     Ok(time)
 }

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use clap::Args;
 use wirespeed_report::Look;
-use wirespeed_words::{Language, language, say};
+use wirespeed_words::{Language, language, quoted, say};
 
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -44,7 +44,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
         }
         None => Err(Failure::here(
             Exit::Usage,
-            say!("explain-no-such-code", code = format!("{code:?}")),
+            say!("explain-no-such-code", code = quoted(code)),
             say!("explain-no-such-code-todo"),
         )),
     }
