@@ -3,8 +3,8 @@
 use std::net::IpAddr;
 
 use clap::Args;
-use wirespeed_measure::{Ends, FarEnd, MeasureError, Overrides, Stop};
-use wirespeed_reach::{Machine, OpenOptions, Place, PlaceError};
+use wirespeed_measure::{Ends, FarEnd, MeasureError, Overrides, Stop, place_said};
+use wirespeed_reach::{Machine, OpenOptions, Place};
 use wirespeed_settings::shell_word;
 use wirespeed_words::say;
 
@@ -55,20 +55,7 @@ pub(crate) struct FarOptions {
 
 /// A place as `--far` and `--hop` take it.
 pub(crate) fn place(text: &str) -> Result<Place, String> {
-    text.parse().map_err(|PlaceError { place, reason }| {
-        // The reasons that a slip of the finger has; the others are told as they are.
-        let reason = match reason.as_str() {
-            "it begins with none of the known ways" => say!("cli-place-unknown-way"),
-            "the host is missing" => say!("cli-place-no-host"),
-            "the namespace has no name" => say!("cli-place-no-name"),
-            _ => reason,
-        };
-        say!(
-            "cli-no-place",
-            place = format!("{place:?}"),
-            reason = reason
-        )
-    })
+    text.parse().map_err(|error| place_said(&error))
 }
 
 fn address(text: &str) -> Result<IpAddr, String> {

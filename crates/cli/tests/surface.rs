@@ -197,6 +197,30 @@ fn wrong_usage_is_told_in_french_and_ends_as_in_english() {
             "ne peut pas être donné avec",
         ),
         (&["doctor", "wg0", "--far", "telnet://nas"], "netns:NOM"),
+        (&["doctor", "wg0", "--far", "netns:a/b"], "pas un chemin"),
+        (
+            &["doctor", "wg0", "--far", "ssh://a:99999"],
+            "« 99999 » n’est pas un port",
+        ),
+        (&["doctor", "wg0", "--far", "ssh://[::1"], "n’est pas fermé"),
+        (
+            &["doctor", "wg0", "--far", "ssh://@a"],
+            "l’utilisateur devant @",
+        ),
+        (
+            &["doctor", "wg0", "--far", "ssh://-x"],
+            "passerait pour une option",
+        ),
+        (
+            &["lab", "up", "healthy", "--name", "AB"],
+            "n’est pas un nom de labo",
+        ),
+        (&["lab", "down", "A_B"], "n’est pas un nom de labo"),
+        (
+            &["lab", "up", "healthy", "--tunnel", "nonsense"],
+            "n’est pas une implémentation de tunnel",
+        ),
+        (&["lab", "up", "/etc/passwd"], "ligne 1, colonne "),
         (&["explain", "a", "b"], "« b »"),
         (&["explain", "gremlins"], "« gremlins »"),
     ] {

@@ -1,5 +1,6 @@
 //! What can go wrong while measuring.
 
+mod place;
 mod reasons;
 mod said;
 
@@ -8,6 +9,7 @@ use std::time::Duration;
 use thiserror::Error;
 use wirespeed_reach::ReachError;
 
+pub use self::place::place_said;
 pub use self::said::reach_said;
 
 /// Why something could not be measured. Every message says what was tried, on which machine, and what to do.

@@ -62,7 +62,7 @@ mod watch;
 pub use chain::{Chain, ChainMeasured, ChainPlan, Hop, HopMeasured, HopRates, Round, WholeRates};
 pub use compare::{ComparePlan, compare};
 pub use ends::{Ends, FarEnd, Overrides};
-pub use error::{MeasureError, reach_said};
+pub use error::{MeasureError, place_said, reach_said};
 pub use exchange::{ExchangePlan, exchanges};
 pub use exchange_client::{CUT_OFF, NOT_BEGUN};
 pub use interleave::{Ab, AbPlan, Side, ab, goodput, loaded_rtt, side_median};

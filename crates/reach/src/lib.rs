@@ -38,5 +38,5 @@ pub use error::ReachError;
 pub use machine::{Machine, Pending};
 pub use operations::Operations;
 pub use options::OpenOptions;
-pub use place::{Place, PlaceError, SshTarget};
+pub use place::{LONGEST_PLACE_PART, Place, PlaceError, PlacePart, PlaceReason, SshTarget};
 pub use serve::serve;

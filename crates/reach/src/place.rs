@@ -7,6 +7,9 @@ use serde::{Deserialize, Serialize};
 
 const IPERF3_PORT: u16 = 5201;
 
+/// Longest name of a part, in bytes: the most a file's name has, and longer than any name of a host.
+pub const LONGEST_PLACE_PART: usize = 255;
+
 /// Where a machine is. As text (also in serde): `here`, `netns:NAME`, `ssh://[user@]host[:port]`,
 /// `iperf3://host[:port]`; an IPv6 address stands in brackets.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -47,7 +50,67 @@ pub struct PlaceError {
     /// What was given.
     pub place: String,
     /// What is wrong with it.
-    pub reason: String,
+    pub reason: PlaceReason,
+}
+
+/// What is wrong with a text that is to be a place.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum PlaceReason {
+    /// Neither `here` nor one of the schemes.
+    #[error("it begins with none of the known ways")]
+    UnknownWay,
+    /// `[fd00::1`.
+    #[error("the bracket before the address is not closed")]
+    OpenBracket,
+    /// `[fd00::1]22`.
+    #[error("only a port may follow the bracket")]
+    BehindBracket,
+    /// `fd00::1`.
+    #[error("an IPv6 address stands in brackets, such as [fd00::1]")]
+    NoBrackets,
+    /// No number from 0 to 65535.
+    #[error("{0:?} is not a port")]
+    NoPort(String),
+    /// No connection can be made to it.
+    #[error("there is no port 0")]
+    PortZero,
+    /// `../../etc`.
+    #[error("a namespace is a name, not a path")]
+    NamespacePath,
+    /// Nothing stands where a part should.
+    #[error("the {} is missing", .0.word())]
+    Missing(PlacePart),
+    /// A name that begins with a hyphen.
+    #[error("a {} that begins with - would be taken for an option", .0.word())]
+    LikeAnOption(PlacePart),
+    /// More than [`LONGEST_PLACE_PART`] bytes.
+    #[error("the {} is longer than {LONGEST_PLACE_PART} bytes", .0.word())]
+    TooLong(PlacePart),
+    /// A character that no such part has.
+    #[error("{:?} can't be part of a {}", .1.to_string(), .0.word())]
+    Character(PlacePart, char),
+}
+
+/// A part of a place.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PlacePart {
+    /// A network namespace.
+    Namespace,
+    /// Who logs in.
+    User,
+    /// Name or address.
+    Host,
+}
+
+impl PlacePart {
+    /// In one English word.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Namespace => "namespace",
+            Self::User => "user",
+            Self::Host => "host",
+        }
+    }
 }
 
 impl Place {
@@ -133,7 +196,7 @@ impl FromStr for Place {
     }
 }
 
-fn parse(text: &str) -> Result<Place, String> {
+fn parse(text: &str) -> Result<Place, PlaceReason> {
     if text == "here" {
         Ok(Place::Here)
     } else if let Some(name) = text.strip_prefix("netns:") {
@@ -153,25 +216,21 @@ fn parse(text: &str) -> Result<Place, String> {
             port: port.unwrap_or(IPERF3_PORT),
         })
     } else {
-        Err("it begins with none of the known ways".to_owned())
+        Err(PlaceReason::UnknownWay)
     }
 }
 
-fn host_and_port(address: &str) -> Result<(String, Option<u16>), String> {
+fn host_and_port(address: &str) -> Result<(String, Option<u16>), PlaceReason> {
     let (host, port) = if let Some(rest) = address.strip_prefix('[') {
-        let (host, after) = rest
-            .split_once(']')
-            .ok_or("the bracket before the address is not closed")?;
+        let (host, after) = rest.split_once(']').ok_or(PlaceReason::OpenBracket)?;
         match after.strip_prefix(':') {
             Some(port) => (host, Some(port)),
             None if after.is_empty() => (host, None),
-            None => return Err("only a port may follow the bracket".to_owned()),
+            None => return Err(PlaceReason::BehindBracket),
         }
     } else {
         match address.split_once(':') {
-            Some((_, port)) if port.contains(':') => {
-                return Err("an IPv6 address stands in brackets, such as [fd00::1]".to_owned());
-            }
+            Some((_, port)) if port.contains(':') => return Err(PlaceReason::NoBrackets),
             Some((host, port)) => (host, Some(port)),
             None => (address, None),
         }
@@ -181,65 +240,57 @@ fn host_and_port(address: &str) -> Result<(String, Option<u16>), String> {
         Some(digits) if digits.bytes().all(|byte| byte.is_ascii_digit()) => Some(
             digits
                 .parse()
-                .map_err(|_| format!("{digits:?} is not a port"))?,
+                .map_err(|_| PlaceReason::NoPort(digits.to_owned()))?,
         ),
-        Some(other) => return Err(format!("{other:?} is not a port")),
+        Some(other) => return Err(PlaceReason::NoPort(other.to_owned())),
         None => None,
     };
     Ok((host.to_owned(), port))
 }
 
-fn check_netns(name: &str) -> Result<(), String> {
-    if name.is_empty() {
-        Err("the namespace has no name".to_owned())
-    } else if name.starts_with('-') {
-        Err("a namespace name that begins with - would be taken for an option".to_owned())
-    } else if name == "." || name == ".." || name.contains('/') {
-        Err("a namespace is a name, not a path".to_owned())
-    } else if name.len() > 255 || name.chars().any(|c| c.is_control() || c.is_whitespace()) {
-        Err(
-            "a namespace name is at most 255 bytes, without spaces or control characters"
-                .to_owned(),
-        )
-    } else {
-        Ok(())
+fn check_netns(name: &str) -> Result<(), PlaceReason> {
+    if name == "." || name == ".." || name.contains('/') {
+        return Err(PlaceReason::NamespacePath);
     }
+    check_part(PlacePart::Namespace, name, |c| {
+        !c.is_control() && !c.is_whitespace()
+    })
 }
 
-fn check_user(user: &str) -> Result<(), String> {
-    if user.is_empty() {
-        return Err("the user before @ is empty".to_owned());
-    }
+fn check_user(user: &str) -> Result<(), PlaceReason> {
     // Some directory services have users like DOMAIN\user or user@domain.
-    check_word("user", user, |c| {
+    check_part(PlacePart::User, user, |c| {
         c.is_alphanumeric() || "._-+$@\\".contains(c)
     })
 }
 
-fn check_host(host: &str) -> Result<(), String> {
-    if host.is_empty() {
-        return Err("the host is missing".to_owned());
-    }
-    check_word("host", host, |c| c.is_alphanumeric() || "._-:%".contains(c))
+fn check_host(host: &str) -> Result<(), PlaceReason> {
+    check_part(PlacePart::Host, host, |c| {
+        c.is_alphanumeric() || "._-:%".contains(c)
+    })
 }
 
-fn check_word(what: &str, word: &str, allowed: impl Fn(char) -> bool) -> Result<(), String> {
-    if word.starts_with('-') {
-        Err(format!(
-            "a {what} that begins with - would be taken for an option"
-        ))
-    } else if word.len() > 255 {
-        Err(format!("the {what} is longer than 255 bytes"))
+fn check_part(
+    part: PlacePart,
+    word: &str,
+    allowed: impl Fn(char) -> bool,
+) -> Result<(), PlaceReason> {
+    if word.is_empty() {
+        Err(PlaceReason::Missing(part))
+    } else if word.starts_with('-') {
+        Err(PlaceReason::LikeAnOption(part))
+    } else if word.len() > LONGEST_PLACE_PART {
+        Err(PlaceReason::TooLong(part))
     } else if let Some(character) = word.chars().find(|c| !allowed(*c)) {
-        Err(format!("{character:?} can't be part of a {what}"))
+        Err(PlaceReason::Character(part, character))
     } else {
         Ok(())
     }
 }
 
-fn check_port(port: u16) -> Result<(), String> {
+fn check_port(port: u16) -> Result<(), PlaceReason> {
     if port == 0 {
-        Err("there is no port 0".to_owned())
+        Err(PlaceReason::PortZero)
     } else {
         Ok(())
     }
@@ -312,15 +363,34 @@ mod tests {
 
     #[test]
     fn the_reason_is_told() {
-        let error = |text: &str| text.parse::<Place>().unwrap_err().reason;
-        assert!(error("ssh://fd00::1").contains("brackets"));
-        assert!(error("ssh://nas:65536").contains("65536"));
-        assert!(error("ssh://nas:+22").contains("+22"));
-        assert!(error("ssh://nas:").contains("not a port"));
-        assert!(error("ssh://nas:0").contains("port 0"));
-        assert!(error("ssh://@nas").contains("user"));
-        assert!(error("netns:").contains("no name"));
-        assert!(error("telnet://nas").contains("known ways"));
+        use PlacePart::{Host, Namespace, User};
+        use PlaceReason::{
+            BehindBracket, Character, LikeAnOption, Missing, NamespacePath, NoBrackets, NoPort,
+            OpenBracket, PortZero, TooLong, UnknownWay,
+        };
+        let port = |text: &str| NoPort(text.to_owned());
+        let long = format!("ssh://{}", "a".repeat(LONGEST_PLACE_PART + 1));
+        for (text, reason) in [
+            ("ssh://fd00::1", NoBrackets),
+            ("ssh://[::1", OpenBracket),
+            ("ssh://[::1]22", BehindBracket),
+            ("ssh://nas:65536", port("65536")),
+            ("ssh://nas:+22", port("+22")),
+            ("ssh://nas:", port("")),
+            ("ssh://nas:0", PortZero),
+            ("ssh://@nas", Missing(User)),
+            ("ssh://", Missing(Host)),
+            ("ssh://-x", LikeAnOption(Host)),
+            ("ssh://a;reboot", Character(Host, ';')),
+            (&long, TooLong(Host)),
+            ("netns:", Missing(Namespace)),
+            ("netns:-a", LikeAnOption(Namespace)),
+            ("netns:a b", Character(Namespace, ' ')),
+            ("netns:a/b", NamespacePath),
+            ("telnet://nas", UnknownWay),
+        ] {
+            assert_eq!(text.parse::<Place>().unwrap_err().reason, reason, "{text}");
+        }
     }
 
     proptest! {

@@ -3,7 +3,7 @@
 use wirespeed_reach::ReachError;
 use wirespeed_words::say;
 
-use super::{LISTED, MeasureError, reasons};
+use super::{LISTED, MeasureError, place_said, reasons};
 
 impl MeasureError {
     /// The message in the language of the moment. What another machine says in it stays as that machine said it.
@@ -257,6 +257,7 @@ pub fn reach_said(error: &ReachError) -> String {
             detail = detail
         ),
         // The words of a system, of ssh or of the far machine, as they were said.
+        ReachError::Place(error) => place_said(error),
         other => other.to_string(),
     }
 }
@@ -284,6 +285,7 @@ mod tests {
     use std::time::Duration;
 
     use wirespeed_words::{Language, within};
+    use wirespeed_reach::Place;
 
     use super::*;
 
@@ -424,6 +426,7 @@ mod tests {
                 detail,
             },
         ];
+            ReachError::Place("ssh://".parse::<Place>().unwrap_err()),
         all.map(MeasureError::Reach).into()
     }
 

@@ -39,10 +39,6 @@ cli-longer-than-an-hour = { $text } is too long; an hour is the most
 cli-no-streams = { $text } is no number of streams between 1 and 128
 cli-no-connections = { $text } is no number of connections between 1 and 20000
 cli-no-address = invalid IP address syntax
-cli-no-place = { $place } is not a place wirespeed can go to: { $reason }; write here, netns:NAME, ssh://[user@]host[:port] or iperf3://host[:port]
-cli-place-unknown-way = it begins with none of the known ways
-cli-place-no-host = the host is missing
-cli-place-no-name = the namespace has no name
 
 # Records.
 cli-recording = a recording of wirespeed doctor

@@ -122,3 +122,17 @@ reach-version = { $machine }: runs wirespeed { $theirs } (protocol { $their_prot
 reach-timed-out = { $machine }: { $operation } gave no answer within { NUMBER($seconds, minimumFractionDigits: 1) } s{ $detail }
 reach-not-called = { $machine }: { $operation } was not called: { $detail }
 reach-answer = { $machine }: { $operation } answered in a form this wirespeed does not know: { $detail }
+
+# Why a text is no place to go to. The part is namespace, user or host.
+reach-no-place = { $place } is not a place wirespeed can go to: { $reason }; write here, netns:NAME, ssh://[user@]host[:port] or iperf3://host[:port]
+reach-place-unknown-way = it begins with none of the known ways
+reach-place-open-bracket = the bracket before the address is not closed
+reach-place-behind-bracket = only a port may follow the bracket
+reach-place-no-brackets = an IPv6 address stands in brackets, such as [fd00::1]
+reach-place-no-port = { $text } is not a port
+reach-place-port-zero = there is no port 0
+reach-place-namespace-path = a namespace is a name, not a path
+reach-place-missing = the { $part } is missing
+reach-place-like-an-option = a { $part } that begins with - would be taken for an option
+reach-place-too-long = the { $part } is longer than { $most } bytes
+reach-place-character = { $character } can't be part of a { $part }

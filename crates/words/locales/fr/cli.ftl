@@ -39,10 +39,6 @@ cli-longer-than-an-hour = { $text } est trop long ; une heure est le maximum
 cli-no-streams = { $text } n’est pas un nombre de flux entre 1 et 128
 cli-no-connections = { $text } n’est pas un nombre de connexions entre 1 et 20000
 cli-no-address = ce n’est pas une adresse IP
-cli-no-place = { $place } n’est pas un lieu où wirespeed puisse aller : { $reason } ; écrire here, netns:NOM, ssh://[utilisateur@]hôte[:port] ou iperf3://hôte[:port]
-cli-place-unknown-way = il ne commence par aucun des moyens connus
-cli-place-no-host = il manque l’hôte
-cli-place-no-name = l’espace de noms n’a pas de nom
 
 # Les enregistrements.
 cli-recording = un enregistrement de wirespeed doctor

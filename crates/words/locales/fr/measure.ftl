@@ -131,3 +131,33 @@ reach-version = { $machine } : wirespeed y est en version { $theirs } (protoco
 reach-timed-out = { $machine } : { $operation } n’a pas répondu en { NUMBER($seconds, minimumFractionDigits: 1) } s{ $detail }
 reach-not-called = { $machine } : { $operation } n’a pas été appelé : { $detail }
 reach-answer = { $machine } : { $operation } a répondu sous une forme que ce wirespeed ne connaît pas : { $detail }
+
+# Pourquoi un texte n’est pas un lieu où aller. La partie est namespace, user ou host.
+reach-no-place = { $place } n’est pas un lieu où wirespeed puisse aller : { $reason } ; écrire here, netns:NOM, ssh://[utilisateur@]hôte[:port] ou iperf3://hôte[:port]
+reach-place-unknown-way = il ne commence par aucun des moyens connus
+reach-place-open-bracket = le crochet ouvert devant l’adresse n’est pas fermé
+reach-place-behind-bracket = seul un port peut suivre le crochet
+reach-place-no-brackets = une adresse IPv6 s’écrit entre crochets, comme [fd00::1]
+reach-place-no-port = { $text } n’est pas un port
+reach-place-port-zero = le port 0 n’existe pas
+reach-place-namespace-path = un espace de noms est un nom, pas un chemin de fichier
+reach-place-missing = { $part ->
+    [namespace] l’espace de noms n’a pas de nom
+    [user] il manque l’utilisateur devant @
+   *[host] il manque l’hôte
+ }
+reach-place-like-an-option = { $part ->
+    [namespace] un espace de noms qui commence par - passerait pour une option
+    [user] un utilisateur qui commence par - passerait pour une option
+   *[host] un hôte qui commence par - passerait pour une option
+ }
+reach-place-too-long = { $part ->
+    [namespace] l’espace de noms dépasse { $most } octets
+    [user] l’utilisateur dépasse { $most } octets
+   *[host] l’hôte dépasse { $most } octets
+ }
+reach-place-character = { $part ->
+    [namespace] { $character } ne peut pas faire partie d’un espace de noms
+    [user] { $character } ne peut pas faire partie d’un utilisateur
+   *[host] { $character } ne peut pas faire partie d’un hôte
+ }
