@@ -39,10 +39,22 @@ fn files(folder: &Path, extension: &str, found: &mut Vec<PathBuf>) {
 
 /// What a language has.
 fn written(tag: &str) -> Keys {
+    entries(tag)
+        .into_iter()
+        .map(|(key, pattern)| {
+            let mut variables = BTreeSet::new();
+            variables_of(&pattern, &mut variables);
+            (key, variables)
+        })
+        .collect()
+}
+
+/// Every message of a language, by its key.
+fn entries(tag: &str) -> BTreeMap<String, Pattern<String>> {
     let folder = root().join("crates/words/locales").join(tag);
     let mut paths = Vec::new();
     files(&folder, "ftl", &mut paths);
-    let mut keys = Keys::new();
+    let mut found = BTreeMap::new();
     for path in paths {
         let text = fs::read_to_string(&path).unwrap();
         let resource = fluent_syntax::parser::parse(text)
@@ -56,18 +68,12 @@ fn written(tag: &str) -> Keys {
                 );
                 continue;
             };
-            let mut variables = BTreeSet::new();
-            variables_of(message.value.as_ref().unwrap(), &mut variables);
-            let twice = keys.insert(message.id.name.clone(), variables);
-            assert!(
-                twice.is_none(),
-                "{}: {} is there twice",
-                path.display(),
-                message.id.name
-            );
+            let key = message.id.name;
+            let twice = found.insert(key.clone(), message.value.unwrap());
+            assert!(twice.is_none(), "{}: {key} is there twice", path.display());
         }
     }
-    keys
+    found
 }
 
 fn variables_of(pattern: &Pattern<String>, found: &mut BTreeSet<String>) {
@@ -208,4 +214,67 @@ fn every_key_that_is_said_is_there_and_every_one_there_is_said() {
     for (key, (variables, place)) in &said {
         assert_eq!(english.get(key), Some(variables), "{key} at {place}");
     }
+}
+
+/// The program shows what to do behind the last semicolon of an error: where only one language has one, the other loses half of it.
+#[test]
+fn errors_end_with_what_to_do_in_both_languages_or_in_none() {
+    let (english, french) = (texts("en"), texts("fr"));
+    for (key, text) in english {
+        let error = ["measure-", "reach-", "lab-error-", "tune-error-"]
+            .iter()
+            .any(|prefix| key.starts_with(prefix));
+        assert!(
+            !error || text.contains("; ") == french[&key].contains("; "),
+            "{key}: {text} / {}",
+            french[&key]
+        );
+    }
+}
+
+/// What a language says, with every variant and without what is filled in.
+fn texts(tag: &str) -> BTreeMap<String, String> {
+    entries(tag)
+        .into_iter()
+        .map(|(key, pattern)| {
+            let mut text = String::new();
+            text_of(&pattern, &mut text);
+            (key, text)
+        })
+        .collect()
+}
+
+fn text_of(pattern: &Pattern<String>, text: &mut String) {
+    for element in &pattern.elements {
+        match element {
+            PatternElement::TextElement { value } => text.push_str(value),
+            PatternElement::Placeable {
+                expression: Expression::Select { variants, .. },
+            } => {
+                for variant in variants {
+                    text_of(&variant.value, text);
+                }
+            }
+            PatternElement::Placeable {
+                expression: Expression::Inline(InlineExpression::StringLiteral { value }),
+            } => text.push_str(value),
+            // Something, so that what stands on either side stays apart.
+            PatternElement::Placeable { .. } => text.push('…'),
+        }
+    }
+}
+
+/// Outside of what is to be typed, French has its own apostrophe and quotation marks.
+#[test]
+fn french_has_french_apostrophes_and_quotation_marks() {
+    let wrong: Vec<String> = texts("fr")
+        .into_iter()
+        .filter(|(_, text)| {
+            // Every other part stands between backticks.
+            let prose: String = text.split('`').step_by(2).collect();
+            prose.contains(['\'', '"'])
+        })
+        .map(|(key, text)| format!("{key}: {text}"))
+        .collect();
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }

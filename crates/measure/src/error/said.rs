@@ -107,6 +107,7 @@ impl MeasureError {
             ),
             Self::WhichInterface { machine, known } => say!(
                 "measure-which-interface",
+                count = known.len(),
                 machine = name(machine),
                 known = listed(known)
             ),

@@ -83,7 +83,10 @@ measure-remark-short = samples of { NUMBER($seconds, minimumFractionDigits: 1) }
 measure-listed-none = none
 measure-listed-more = { $told } and { $more } more
 measure-no-such-interface = { $machine } has no WireGuard interface { $interface }; it has { $known }
-measure-which-interface = name the WireGuard interface to look at: { $machine } has { $known }
+measure-which-interface = { $count ->
+    [0] name the WireGuard interface to look at: { $machine } has none
+   *[other] name the WireGuard interface to look at: { $machine } has { $known }
+ }
 measure-not-neighbours = { $here } and { $far } share neither a WireGuard tunnel nor a network; name the machines in the order in which the traffic passes them
 measure-interface-down = { $interface } on { $machine } is down; bring it up first (ip link set { $interface } up, or wg-quick up { $interface })
 measure-interface-gone = { $interface } on { $machine } has gone since the measurement began: renamed or deleted; what was measured meanwhile counts for nothing; run the command again with the interface there is now

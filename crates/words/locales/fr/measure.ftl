@@ -92,7 +92,10 @@ measure-remark-short = des échantillons de { NUMBER($seconds, minimumFractionDi
 measure-listed-none = aucun
 measure-listed-more = { $told } et { $more } de plus
 measure-no-such-interface = { $machine } n’a pas d’interface WireGuard { $interface } ; ce qu’il y a : { $known }
-measure-which-interface = nommer l’interface WireGuard à examiner ; sur { $machine } il y a : { $known }
+measure-which-interface = { $count ->
+    [0] nommer l’interface WireGuard à examiner : { $machine } n’en a aucune
+   *[other] nommer l’interface WireGuard à examiner : { $machine } a { $known }
+ }
 measure-not-neighbours = { $here } et { $far } ne partagent ni tunnel WireGuard ni réseau ; nommer les machines dans l’ordre où le trafic les traverse
 measure-interface-down = { $interface } sur { $machine } est inactive ; l’activer d’abord (ip link set { $interface } up, ou wg-quick up { $interface })
 measure-interface-gone = { $interface } sur { $machine } a disparu depuis le début de la mesure : renommée ou supprimée ; ce qui a été mesuré entre-temps ne compte pas ; relancer la commande avec l’interface qu’il y a maintenant
