@@ -141,6 +141,7 @@ impl From<LabError> for Failure {
             LabError::Cancelled => return Self::interrupted(),
             LabError::Scenario { .. }
             | LabError::UnknownScenario { .. }
+            | LabError::UnknownImplementation(_)
             | LabError::BadId(_)
             | LabError::NoSuchLab { .. }
             | LabError::NoSuchHost { .. } => Exit::Usage,
@@ -188,7 +189,46 @@ fn machine_of(error: &MeasureError) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
+    use wirespeed_words::{Language, within};
+
     use super::*;
+
+    #[test]
+    fn what_there_is_is_told_in_both_languages() {
+        for (known, words) in [
+            (vec![], ["has none", "n’en a aucune"]),
+            (vec!["wg0".to_owned()], ["has wg0", "a wg0"]),
+        ] {
+            for (language, words) in Language::ALL.into_iter().zip(words) {
+                let error = MeasureError::WhichInterface {
+                    machine: "here".to_owned(),
+                    known: known.clone(),
+                };
+                let text = within(language, || Failure::from(error).text);
+                assert!(text.what.contains(words), "{text:?}");
+                let todo = known.first().map_or("wg-quick up", String::as_str);
+                assert!(text.todo.contains(todo), "{text:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_broken_scenario_comes_with_a_way_out() {
+        for (language, todo) in [
+            (Language::English, "name one"),
+            (Language::French, "en nommer un"),
+        ] {
+            let text = within(language, || {
+                let error = LabError::Scenario {
+                    origin: "a.toml".to_owned(),
+                    why: "line 1, column 5: key with no value; expected `=`".to_owned(),
+                };
+                Failure::from(error).text
+            });
+            assert!(text.what.ends_with("expected `=`"), "{text:?}");
+            assert!(text.todo.starts_with(todo), "{text:?}");
+        }
+    }
 
     #[test]
     fn what_a_machine_refuses_is_a_refusal_and_a_lost_machine_is_none() {

@@ -8,11 +8,13 @@ use std::path::PathBuf;
 #[derive(Debug, thiserror::Error)]
 pub enum LabError {
     /// The scenario can't be read.
-    #[error("scenario {origin}: {why}")]
+    #[error(
+        "scenario {origin}: {why}; name one that `wirespeed lab list` shows, or write a file like the one in docs/lab.md"
+    )]
     Scenario {
         /// File or name.
         origin: String,
-        /// What is wrong, with the line where TOML knows it.
+        /// What is wrong, with the line where TOML knows it; in one line, in the language of the moment.
         why: String,
     },
     /// Neither a shipped scenario nor a file.
@@ -47,6 +49,11 @@ pub enum LabError {
         /// What was tried and what to do.
         why: String,
     },
+    /// No name of an implementation, and no path.
+    #[error(
+        "`{0}` is no tunnel implementation: use kernel, wirespeed, wireguard-go, or the path of a program that speaks the standard UAPI"
+    )]
+    UnknownImplementation(String),
     /// A tunnel daemon did not come up.
     #[error("on {host}, {program} {interface} {why}")]
     Daemon {

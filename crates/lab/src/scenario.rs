@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
-use wirespeed_words::{Language, language};
+use wirespeed_words::{Language, language, quoted, say};
 
 use crate::LabError;
 use crate::units::Mtu;
@@ -125,8 +125,7 @@ impl Scenario {
             origin: origin.to_owned(),
             why,
         };
-        let scenario: Scenario =
-            toml::from_str(text).map_err(|e| bad(e.to_string().trim_end().to_owned()))?;
+        let scenario: Scenario = toml::from_str(text).map_err(|e| bad(toml_said(text, &e)))?;
         scenario.check().map_err(bad)?;
         Ok(scenario)
     }
@@ -140,9 +139,8 @@ impl Scenario {
         };
         let meta = std::fs::metadata(path).map_err(|e| bad(e.to_string()))?;
         if !meta.is_file() || meta.len() > LARGEST_FILE {
-            return Err(bad(format!(
-                "it is not a file of at most {LARGEST_FILE} bytes"
-            )));
+            let most = LARGEST_FILE.to_string();
+            return Err(bad(say!("lab-scenario-file", most = most)));
         }
         let text = std::fs::read_to_string(path).map_err(|e| bad(e.to_string()))?;
         Scenario::parse(&text, &origin)
@@ -172,69 +170,89 @@ impl Scenario {
     /// What TOML's types can't say.
     fn check(&self) -> Result<(), String> {
         if !is_plain(&self.name) || self.name.len() > 40 {
-            return Err(format!(
-                "name = \"{}\": use up to 40 lower-case letters, digits and hyphens",
-                self.name
-            ));
+            return Err(say!("lab-scenario-name", name = quoted(&self.name)));
         }
         for (key, codes) in [("info", &self.info), ("consequences", &self.consequences)] {
             if let Some(code) = codes.iter().find(|code| !is_code(code)) {
-                return Err(format!("{key}: `{code}` is no code of a cause"));
+                return Err(at(key, &say!("lab-scenario-code", code = code)));
             }
         }
         self.check_road("road", &self.road)?;
         if let Some(second) = &self.second_road {
             if self.topology != Topology::Hub {
-                return Err("second_road: only the topology `hub` has one".to_owned());
+                return Err(at("second_road", &say!("lab-scenario-only-hub")));
             }
             if second.nat.is_some() {
-                return Err("second_road: only the first road may translate addresses".to_owned());
+                return Err(at("second_road", &say!("lab-scenario-second-nat")));
             }
             self.check_road("second_road", second)?;
         }
         if let Some(program) = &self.tunnel.implementation {
             program
                 .parse::<crate::Implementation>()
-                .map_err(|e| format!("tunnel: {e}"))?;
+                .map_err(|error| at("tunnel", &error.said()))?;
         }
         if self.tunnel.inside.is_some()
             && (self.topology == Topology::Hub || self.road.nat.is_some())
         {
-            return Err("tunnel: `inside` is not for a hub, nor over a road with a NAT".to_owned());
+            return Err(at("tunnel", &say!("lab-scenario-inside")));
         }
         if let Some(cores) = self.fault.daemon_quota
             && !(0.01..=64.0).contains(&cores)
         {
-            return Err("fault: `daemon_quota` is outside 0.01 to 64 cores".to_owned());
+            return Err(at("fault", &say!("lab-scenario-quota")));
         }
         let known = self.topology.hosts();
         for (host, spec) in &self.hosts {
             if host != "all" && !known.contains(&host.as_str()) {
-                return Err(format!(
-                    "hosts: there is no `{host}` here; hosts are all, {}",
-                    known.join(", ")
-                ));
+                let known = known.join(", ");
+                let no_such = say!("lab-scenario-host", host = host, known = known);
+                return Err(at("hosts", &no_such));
             }
-            spec.check().map_err(|why| format!("hosts.{host}: {why}"))?;
+            spec.check()
+                .map_err(|why| at(&format!("hosts.{host}"), &why))?;
         }
-        self.machine
-            .check()
-            .map_err(|why| format!("machine: {why}"))
+        self.machine.check().map_err(|why| at("machine", &why))
     }
 
     fn check_road(&self, name: &str, road: &Road) -> Result<(), String> {
         for direction in [RoadDirection::Up, RoadDirection::Down] {
             road.way(direction)
                 .check(self.links.mtu)
-                .map_err(|why| format!("{name}: {why}"))?;
+                .map_err(|why| at(name, &why))?;
         }
         if let Some(nat) = &road.nat
             && nat.udp_timeout.duration().as_secs() == 0
         {
-            return Err(format!("{name}.nat: `udp_timeout` is less than a second"));
+            return Err(at(
+                &format!("{name}.nat"),
+                &say!("lab-scenario-udp-timeout"),
+            ));
         }
         Ok(())
     }
+}
+
+/// Where it is in the file, and what the parser says of it, in one line.
+fn toml_said(text: &str, error: &toml::de::Error) -> String {
+    let words: Vec<&str> = error.message().split_whitespace().collect();
+    let words = words.join(" ");
+    let Some(before) = error.span().and_then(|span| text.get(..span.start)) else {
+        return say!("lab-scenario-toml", words = words);
+    };
+    let line = before.matches('\n').count() + 1;
+    let column = before.chars().rev().take_while(|c| *c != '\n').count() + 1;
+    say!(
+        "lab-scenario-toml-at",
+        line = line.to_string(),
+        column = column.to_string(),
+        words = words
+    )
+}
+
+/// What is wrong with a key or a table of the file.
+fn at(key: &str, why: &str) -> String {
+    say!("lab-scenario-at", key = key, why = why)
 }
 
 /// Lower-case letters, digits and hyphens.
@@ -261,6 +279,7 @@ fn is_zero(number: &u16) -> bool {
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
+    use wirespeed_words::within;
 
     use super::*;
 
@@ -324,8 +343,43 @@ finding = "healthy"
         assert!(
             said("[hosts.client.offloads]\nroad = { \"--x\" = true }\n").contains("no feature")
         );
+        assert!(said("name = \"again\"\n").contains("line 6, column 1: duplicate key"));
         let text = said("[machine.sysctls]\n\"net.ipv4.ip_forward\" = \"1\"\n");
         assert!(text.contains("net.core.netdev_budget"), "{text}");
+    }
+
+    #[test]
+    fn what_is_wrong_is_said_in_one_line_in_the_reader_s_language() {
+        for text in [
+            "root:x:0:0:root:/root:/bin/bash\n".to_owned(),
+            "name".to_owned(),
+            SMALL.replace("healthy", "A b"),
+            SMALL.replace("small", "No Name"),
+            format!("{SMALL}consequences = [\"A b\"]\n"),
+            format!("{SMALL}[road.both]\nqueue = \"20ms\"\n"),
+            format!("{SMALL}[hosts.sink]\n"),
+            format!("{SMALL}[tunnel]\nimplementation = \"nonsense\"\n"),
+        ] {
+            let said = Language::ALL.map(|language| {
+                within(language, || {
+                    Scenario::parse(&text, "file.toml").unwrap_err().said()
+                })
+            });
+            for said in &said {
+                assert_eq!(said.lines().count(), 1, "{said}");
+                assert!(said.contains("wirespeed lab list"), "{said}");
+            }
+            let [english, french] = said;
+            assert!(english.contains("; "), "{english}");
+            for word in [" line ", " is ", " no ", "needs", "use up"] {
+                let own: Vec<&str> = french
+                    .split(['«', '»'])
+                    .step_by(2)
+                    .filter(|part| part.contains(word))
+                    .collect();
+                assert!(own.is_empty(), "{word:?} in {french}");
+            }
+        }
     }
 
     #[test]

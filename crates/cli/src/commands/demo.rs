@@ -19,6 +19,7 @@ use wirespeed_settings::Setting;
 use wirespeed_tune::Outcome;
 use wirespeed_words::{language, say, units};
 
+use crate::commands::lab::of_lab;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::{files, interrupt, terminal};
@@ -40,10 +41,10 @@ const SCENARIO: &str = "demo";
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
     /// Name of the lab: 1 to 8 lower-case letters and digits; random unless told.
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", value_parser = of_lab::<LabId>)]
     name: Option<LabId>,
     /// Who carries the tunnel instead of wireguard-go: as `wirespeed lab up --tunnel`.
-    #[arg(long, value_name = "IMPLEMENTATION")]
+    #[arg(long, value_name = "IMPLEMENTATION", value_parser = of_lab::<Implementation>)]
     tunnel: Option<Implementation>,
 }
 

@@ -1,6 +1,7 @@
 //! `wirespeed lab`: practice roads in network namespaces.
 
 use std::fmt::Write as _;
+use std::str::FromStr;
 use std::sync::Arc;
 
 use clap::{Args, Subcommand};
@@ -34,12 +35,12 @@ enum Command {
         /// Name of a scenario (see `lab list`) or path of a TOML file.
         scenario: String,
         /// Name of the lab: 1 to 8 lower-case letters and digits; random unless told.
-        #[arg(long, value_name = "NAME")]
+        #[arg(long, value_name = "NAME", value_parser = of_lab::<LabId>)]
         name: Option<LabId>,
         /// Who carries the tunnel instead of what the scenario says: `kernel`, `wirespeed` (the program
         /// `wirespeed-device`, from beside this one or from PATH), `wireguard-go`, or the path of a program that speaks
         /// WireGuard's userspace interface.
-        #[arg(long, value_name = "IMPLEMENTATION")]
+        #[arg(long, value_name = "IMPLEMENTATION", value_parser = of_lab::<Implementation>)]
         tunnel: Option<Implementation>,
         #[command(flatten)]
         output: Output,
@@ -47,6 +48,7 @@ enum Command {
     /// Take labs down; the only one, unless named.
     Down {
         /// Names of labs.
+        #[arg(value_parser = of_lab::<LabId>)]
         labs: Vec<LabId>,
         /// Every lab on this machine.
         #[arg(long, conflicts_with = "labs")]
@@ -60,6 +62,7 @@ enum Command {
     /// How a lab is: hosts, addresses, processes, and what is not as it should be.
     Status {
         /// Name of the lab; the only one, unless told.
+        #[arg(value_parser = of_lab::<LabId>)]
         lab: Option<LabId>,
         #[command(flatten)]
         output: Output,
@@ -67,7 +70,7 @@ enum Command {
     /// Run a command on a host of a lab.
     Exec {
         /// Name of the lab; the only one, unless told.
-        #[arg(long, value_name = "NAME")]
+        #[arg(long, value_name = "NAME", value_parser = of_lab::<LabId>)]
         lab: Option<LabId>,
         /// The host: client, server, source, gw1, gw2, sink, hub, road or road2.
         host: String,
@@ -95,6 +98,11 @@ impl Arguments {
         };
         output.json.then_some(schema)
     }
+}
+
+/// A value of the command line that the lab reads, refused in the reader's language.
+pub(crate) fn of_lab<T: FromStr<Err = LabError>>(text: &str) -> Result<T, String> {
+    text.parse().map_err(|error: LabError| error.said())
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Failure> {

@@ -8,6 +8,9 @@ impl LabError {
     /// The message in the language of the moment. What a program or the system said in it stays as it was said.
     pub fn said(&self) -> String {
         match self {
+            Self::Scenario { origin, why } => {
+                say!("lab-error-scenario", origin = origin, why = why)
+            }
             Self::UnknownScenario { name, known } => {
                 say!("lab-error-unknown-scenario", name = name, known = known)
             }
@@ -20,6 +23,9 @@ impl LabError {
             Self::NoTun => say!("lab-error-no-tun"),
             Self::NoImplementation { name, why } => {
                 say!("lab-error-no-implementation", name = name, why = why)
+            }
+            Self::UnknownImplementation(name) => {
+                say!("lab-error-unknown-implementation", name = name)
             }
             Self::BadId(id) => say!("lab-error-bad-id", id = id),
             Self::Taken(id) => say!("lab-error-taken", id = id),
@@ -77,6 +83,11 @@ mod tests {
     fn in_english_it_is_what_the_error_writes() {
         let text = |text: &str| text.to_owned();
         for error in [
+            LabError::Scenario {
+                origin: text("a.toml"),
+                why: text("why"),
+            },
+            LabError::UnknownImplementation(text("a")),
             LabError::UnknownScenario {
                 name: text("a"),
                 known: text("b, c"),

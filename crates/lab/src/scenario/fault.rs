@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
+use wirespeed_words::say;
 
 use super::is_zero;
 use crate::Fate;
@@ -113,31 +114,33 @@ impl HostSpec {
                 .bytes()
                 .all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'_')
         {
-            return Err(format!("`{name}` is no congestion control"));
+            return Err(say!("lab-scenario-control", name = name));
         }
         for name in self.sysctls.keys() {
             let fine = name
                 .bytes()
                 .all(|b| b.is_ascii_alphanumeric() || b"._-".contains(&b));
             if !name.starts_with("net.") || name.contains("..") || !fine {
-                return Err(format!(
-                    "sysctl `{name}` does not start with `net.`, so it is not the namespace's own"
-                ));
+                return Err(say!("lab-scenario-sysctl-not-own", name = name));
             }
         }
         if self.echo_requests == Some(0) {
-            return Err("`echo_requests` must be at least 1 a second".to_owned());
+            return Err(say!("lab-scenario-echo-requests"));
         }
         if self.firewall_rules > Some(MOST_RULES) {
-            return Err(format!("`firewall_rules` is more than {MOST_RULES}"));
+            return Err(say!("lab-scenario-rules", most = MOST_RULES.to_string()));
         }
         if self.conntrack_entries.is_some() && self.conntrack != Some(true) {
-            return Err("`conntrack_entries` needs `conntrack = true`".to_owned());
+            return Err(say!(
+                "lab-scenario-needs",
+                key = "conntrack_entries",
+                other = "conntrack = true"
+            ));
         }
         for feature in self.offloads.values().flat_map(BTreeMap::keys) {
             let fine = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-';
             if feature.is_empty() || feature.starts_with('-') || !feature.bytes().all(fine) {
-                return Err(format!("`{feature}` is no feature of an interface"));
+                return Err(say!("lab-scenario-feature", name = feature));
             }
         }
         Ok(())
@@ -167,13 +170,14 @@ impl MachineSpec {
     pub(crate) fn check(&self) -> Result<(), String> {
         for (name, value) in &self.sysctls {
             if !Self::SYSCTLS.contains(&name.as_str()) {
-                return Err(format!(
-                    "sysctl `{name}` is not one of those a lab may change: {}",
-                    Self::SYSCTLS.join(", ")
+                return Err(say!(
+                    "lab-scenario-sysctl",
+                    name = name,
+                    known = Self::SYSCTLS.join(", ")
                 ));
             }
             if value.parse::<u32>().is_err() {
-                return Err(format!("sysctl `{name}` = `{value}` is no number"));
+                return Err(say!("lab-scenario-no-number", name = name, value = value));
             }
         }
         Ok(())

@@ -1,6 +1,7 @@
 //! The road of a scenario: rate, delay, loss and what else it does to packets, per direction.
 
 use serde::{Deserialize, Serialize};
+use wirespeed_words::say;
 
 use crate::units::{Loss, Mtu, Queue, Rate, Span};
 
@@ -143,28 +144,35 @@ impl Way {
     }
 
     /// What the types can't say; `links` is the MTU of the cables.
-    pub(crate) fn check(&self, links: Mtu) -> Result<(), &'static str> {
+    pub(crate) fn check(&self, links: Mtu) -> Result<(), String> {
         let without = |what: bool, needed: bool| what && !needed;
+        let needs_share = |key: &str, share: &str| {
+            Err(say!("lab-scenario-needs-share", key = key, share = share))
+        };
         if without(self.queue.is_some(), self.rate.is_some()) {
-            Err("`queue` needs a `rate`: without a bottleneck nothing queues")
+            Err(say!("lab-scenario-queue"))
         } else if self.mtu > Some(links) {
-            Err("`mtu` is larger than the MTU of the links")
+            Err(say!("lab-scenario-mtu"))
         } else if self.delay.is_some_and(|d| d.duration().as_secs() >= 10) {
-            Err("`delay` is 10 s or more")
+            Err(say!("lab-scenario-delay"))
         } else if without(self.reorder_by.is_some(), self.reorder.is_some()) {
-            Err("`reorder_by` needs a share: `reorder`")
+            needs_share("reorder_by", "reorder")
         } else if without(self.duplicate_by.is_some(), self.duplicate.is_some()) {
-            Err("`duplicate_by` needs a share: `duplicate`")
+            needs_share("duplicate_by", "duplicate")
         } else if [self.reorder_by, self.duplicate_by]
             .into_iter()
             .flatten()
             .any(|by| by.duration().as_secs() >= 2)
         {
-            Err("`reorder_by` or `duplicate_by` is 2 s or more")
+            Err(say!("lab-scenario-late"))
         } else if without(self.udp_port.is_some(), self.udp_rate.is_some()) {
-            Err("`udp_port` needs a `udp_rate`")
+            Err(say!(
+                "lab-scenario-needs",
+                key = "udp_port",
+                other = "udp_rate"
+            ))
         } else if self.collapse_above.is_some() && self.collapse_udp_above.is_some() {
-            Err("either `collapse_above` or `collapse_udp_above`")
+            Err(say!("lab-scenario-either"))
         } else {
             Ok(())
         }

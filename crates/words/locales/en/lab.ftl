@@ -42,3 +42,33 @@ lab-error-no-traffic = { $what } did not work within { $seconds } s in lab `{ $i
 lab-error-left-over = lab `{ $id }` could not be taken down completely: { $left }; run `wirespeed lab down { $id }` again
 lab-error-cancelled = ended on request; everything of this lab was taken down
 lab-error-machine = sysctl { $sysctl } of this machine was set to { $now } by lab { $by }, and this lab needs { $wanted }: take that one down first (wirespeed lab down { $by })
+lab-error-scenario = scenario { $origin }: { $why }; name one that `wirespeed lab list` shows, or write a file like the one in docs/lab.md
+lab-error-unknown-implementation = `{ $name }` is no tunnel implementation: use kernel, wirespeed, wireguard-go, or the path of a program that speaks the standard UAPI
+
+# What is wrong with a file of a scenario.
+lab-scenario-toml = the file is no TOML of a scenario: { $words }
+lab-scenario-toml-at = line { $line }, column { $column }: { $words }
+lab-scenario-at = { $key }: { $why }
+lab-scenario-file = it is not a file of at most { $most } bytes
+lab-scenario-name = name = { $name }: use up to 40 lower-case letters, digits and hyphens
+lab-scenario-code = `{ $code }` is no code of a cause
+lab-scenario-only-hub = only the topology `hub` has one
+lab-scenario-second-nat = only the first road may translate addresses
+lab-scenario-inside = `inside` is not for a hub, nor over a road with a NAT
+lab-scenario-quota = `daemon_quota` is outside 0.01 to 64 cores
+lab-scenario-host = there is no `{ $host }` here; hosts are all, { $known }
+lab-scenario-udp-timeout = `udp_timeout` is less than a second
+lab-scenario-control = `{ $name }` is no congestion control
+lab-scenario-sysctl-not-own = sysctl `{ $name }` does not start with `net.`, so it is not the namespace's own
+lab-scenario-sysctl = sysctl `{ $name }` is not one of those a lab may change: { $known }
+lab-scenario-no-number = sysctl `{ $name }` = `{ $value }` is no number
+lab-scenario-echo-requests = `echo_requests` must be at least 1 a second
+lab-scenario-rules = `firewall_rules` is more than { $most }
+lab-scenario-needs = `{ $key }` needs `{ $other }`
+lab-scenario-needs-share = `{ $key }` needs a share: `{ $share }`
+lab-scenario-feature = `{ $name }` is no feature of an interface
+lab-scenario-queue = `queue` needs a `rate`: without a bottleneck nothing queues
+lab-scenario-mtu = `mtu` is larger than the MTU of the links
+lab-scenario-delay = `delay` is 10 s or more
+lab-scenario-late = `reorder_by` or `duplicate_by` is 2 s or more
+lab-scenario-either = either `collapse_above` or `collapse_udp_above`

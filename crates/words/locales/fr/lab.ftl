@@ -42,3 +42,33 @@ lab-error-no-traffic = { $what } n’a pas marché en { $seconds } s dans le l
 lab-error-left-over = le labo `{ $id }` n’a pas pu être démonté entièrement : { $left } ; relancer `wirespeed lab down { $id }`
 lab-error-cancelled = terminé sur demande ; tout ce labo a été démonté
 lab-error-machine = le sysctl { $sysctl } de cette machine a été mis à { $now } par le labo { $by }, et ce labo demande { $wanted } : démonter d’abord celui-là (wirespeed lab down { $by })
+lab-error-scenario = scénario { $origin } : { $why } ; en nommer un que donne `wirespeed lab list`, ou écrire un fichier comme celui de docs/fr/lab.md
+lab-error-unknown-implementation = `{ $name }` n’est pas une implémentation de tunnel : donner kernel, wirespeed, wireguard-go, ou le chemin d’un programme qui parle l’UAPI standard
+
+# Ce qui ne va pas dans le fichier d’un scénario.
+lab-scenario-toml = le fichier n’est pas le TOML d’un scénario : « { $words } »
+lab-scenario-toml-at = ligne { $line }, colonne { $column } : « { $words } »
+lab-scenario-at = { $key } : { $why }
+lab-scenario-file = ce n’est pas un fichier de { $most } octets au plus
+lab-scenario-name = name = { $name } : employer jusqu’à 40 lettres minuscules, chiffres et tirets
+lab-scenario-code = `{ $code }` n’est pas le code d’une cause
+lab-scenario-only-hub = seule la topologie `hub` en a un
+lab-scenario-second-nat = seul le premier chemin peut traduire des adresses
+lab-scenario-inside = `inside` n’est ni pour un concentrateur, ni sur un chemin qui a un NAT
+lab-scenario-quota = `daemon_quota` n’est pas entre 0,01 et 64 cœurs
+lab-scenario-host = il n’y a pas de `{ $host }` ici ; les hôtes sont all, { $known }
+lab-scenario-udp-timeout = `udp_timeout` fait moins d’une seconde
+lab-scenario-control = `{ $name }` n’est pas un contrôle de congestion
+lab-scenario-sysctl-not-own = le sysctl `{ $name }` ne commence pas par `net.` : il n’est pas propre à l’espace de noms
+lab-scenario-sysctl = le sysctl `{ $name }` n’est pas de ceux qu’un labo peut changer : { $known }
+lab-scenario-no-number = sysctl `{ $name }` : `{ $value }` n’est pas un nombre
+lab-scenario-echo-requests = `echo_requests` doit être au moins 1 par seconde
+lab-scenario-rules = `firewall_rules` dépasse { $most }
+lab-scenario-needs = `{ $key }` demande `{ $other }`
+lab-scenario-needs-share = `{ $key }` demande une part : `{ $share }`
+lab-scenario-feature = `{ $name }` n’est pas une fonction d’interface
+lab-scenario-queue = `queue` demande un `rate` : sans goulet, rien ne fait la queue
+lab-scenario-mtu = `mtu` dépasse la MTU des câbles
+lab-scenario-delay = `delay` fait 10 s ou plus
+lab-scenario-late = `reorder_by` ou `duplicate_by` fait 2 s ou plus
+lab-scenario-either = `collapse_above` ou `collapse_udp_above`, mais pas les deux
