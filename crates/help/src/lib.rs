@@ -222,7 +222,24 @@ impl Walk {
                 .disable_help_subcommand(true)
                 .subcommand(self.help_command());
         }
-        command
+        self.in_order(command)
+    }
+
+    /// Arguments before options before further headings, as in clap's own help: a heading of ours stands where its first argument is
+    /// defined, and what is below it goes by its place, or by its name.
+    fn in_order(&self, command: Command) -> Command {
+        let mut arguments: Vec<Arg> = command.get_arguments().cloned().collect();
+        let options = self.heading("help-word-options");
+        arguments.sort_by_key(|argument| {
+            let among_options = argument.get_help_heading() == Some(options.as_str());
+            (!argument.is_positional(), !among_options)
+        });
+        let mut arguments = arguments.into_iter().enumerate();
+        command.mut_args(|argument| match arguments.next() {
+            Some((place, next)) if next.is_positional() => next.display_order(place),
+            Some((_, next)) => next,
+            None => argument,
+        })
     }
 
     fn help_command(&self) -> Command {
@@ -386,4 +403,28 @@ fn has_long_help(command: &Command) -> bool {
 
 fn key_of(name: &str) -> String {
     name.to_lowercase().replace(['_', ' '], "-")
+}
+
+#[cfg(test)]
+mod tests {
+    use wirespeed_language::within;
+
+    use super::*;
+
+    #[test]
+    fn arguments_stand_in_the_order_of_the_command_line_and_before_options() {
+        let definition = Command::new("wirespeed")
+            .arg(Arg::new("far").long("far").help_heading("The other end"))
+            .arg(Arg::new("lab").long("lab"))
+            .arg(Arg::new("host"))
+            .arg(Arg::new("command").last(true));
+        let french = within(Language::French, || in_language(definition.clone()));
+        for mut definition in [definition, french] {
+            let help = definition.render_help().to_string();
+            let marks = ["\n  [host]", "\n  [command]", " --lab", " --help", " --far"];
+            let places = marks.map(|mark| help.find(mark));
+            assert!(places.iter().all(Option::is_some), "{help}");
+            assert!(places.is_sorted(), "{help}");
+        }
+    }
 }
