@@ -5,8 +5,10 @@ use std::num::NonZeroU16;
 use clap::builder::FalseyValueParser;
 use clap::{Parser, ValueEnum};
 use wirespeed_help::reason;
+use wirespeed_language::quoted;
 
 use crate::offloads::Offload;
+use crate::tell;
 
 /// Bytes in the name of a network interface, at most.
 const NAME_BYTES: usize = 15;
@@ -120,14 +122,18 @@ impl From<LogLevel> for log::LevelFilter {
     }
 }
 
-/// The keys of what values are refused for, in other languages than English.
-pub const REASONS: [&str; 6] = [
+/// The keys of what values are refused for, and of why a device tells nothing of itself, in other languages than English.
+pub const REASONS: [&str; 10] = [
     "help-wirespeed-device-name-length",
     "help-wirespeed-device-name-folder",
     "help-wirespeed-device-name-letter",
     "help-wirespeed-device-not-workers",
     "help-wirespeed-device-not-by-version",
     "help-wirespeed-device-not-offload",
+    tell::NONE_THERE,
+    tell::ONE_LEFT_BEHIND,
+    tell::NO_ANSWER,
+    tell::NOT_ASKED,
 ];
 
 /// A name the kernel takes for an interface and that is safe in a path.
@@ -146,7 +152,7 @@ fn interface_name(text: &str) -> Result<String, String> {
     let refused = |c: char| c.is_whitespace() || c.is_control() || matches!(c, '/' | ':' | '%');
     match text.chars().find(|c| refused(*c)) {
         Some(c) => {
-            let letter = format!("{c:?}");
+            let letter = quoted(&c.to_string());
             Err(reason(REASONS[2], &[("letter", &letter)], || {
                 format!("a name has no {letter}")
             }))

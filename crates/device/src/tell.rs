@@ -7,6 +7,8 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use serde_json::Value;
+use wirespeed_help::reason;
+use wirespeed_language::clean;
 
 use crate::control::STATISTICS_FOLDER;
 
@@ -15,6 +17,11 @@ const LIMIT: Duration = Duration::from_secs(5);
 
 /// No document is longer.
 const MAX_BYTES: u64 = 64 << 20;
+
+pub(crate) const NONE_THERE: &str = "help-wirespeed-device-none-there";
+pub(crate) const ONE_LEFT_BEHIND: &str = "help-wirespeed-device-one-left-behind";
+pub(crate) const NO_ANSWER: &str = "help-wirespeed-device-no-answer";
+pub(crate) const NOT_ASKED: &str = "help-wirespeed-device-not-asked";
 
 /// Prints the document, or one sentence.
 pub fn run(interface: &str) -> ExitCode {
@@ -26,24 +33,38 @@ pub fn run(interface: &str) -> ExitCode {
             ExitCode::SUCCESS
         }
         Err(error) => {
-            let (path, limit) = (path.display(), LIMIT.as_secs());
-            let why = match error.kind() {
-                io::ErrorKind::NotFound => {
-                    format!("no wirespeed-device carries {interface}: {path} isn't there")
-                }
-                io::ErrorKind::ConnectionRefused => format!(
-                    "no wirespeed-device carries {interface}: one that was killed has left {path} behind"
-                ),
-                io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => {
-                    format!(
-                        "the wirespeed-device of {interface} doesn't answer at {path} within {limit} s"
-                    )
-                }
-                _ => format!("asking the wirespeed-device of {interface} at {path}: {error}"),
-            };
+            // No interface has a name that steers a terminal, but anything can be typed.
+            let why = clean(&said(interface, &path.display().to_string(), &error));
             let _ = writeln!(io::stderr(), "wirespeed-device: {why}");
             ExitCode::FAILURE
         }
+    }
+}
+
+/// Why there is no document, in the language of the moment.
+fn said(interface: &str, path: &str, error: &io::Error) -> String {
+    let (limit, error_said) = (LIMIT.as_secs().to_string(), error.to_string());
+    let values = [
+        ("interface", interface),
+        ("path", path),
+        ("limit", &limit),
+        ("error", &error_said),
+    ];
+    match error.kind() {
+        io::ErrorKind::NotFound => reason(NONE_THERE, &values, || {
+            format!("no wirespeed-device carries {interface}: {path} isn't there")
+        }),
+        io::ErrorKind::ConnectionRefused => reason(ONE_LEFT_BEHIND, &values, || {
+            format!(
+                "no wirespeed-device carries {interface}: one that was killed has left {path} behind"
+            )
+        }),
+        io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => reason(NO_ANSWER, &values, || {
+            format!("the wirespeed-device of {interface} doesn't answer at {path} within {limit} s")
+        }),
+        _ => reason(NOT_ASKED, &values, || {
+            format!("asking the wirespeed-device of {interface} at {path}: {error}")
+        }),
     }
 }
 
@@ -59,7 +80,27 @@ fn ask(path: &Path) -> io::Result<Value> {
 mod tests {
     use std::os::unix::net::UnixListener;
 
+    use wirespeed_language::{Language, within};
+
     use super::*;
+
+    #[test]
+    fn why_there_is_none_is_said_in_the_readers_language() {
+        for (kind, parts) in [
+            (io::ErrorKind::NotFound, ["isn't there", "n’existe pas"]),
+            (io::ErrorKind::ConnectionRefused, ["killed", "tué"]),
+            (io::ErrorKind::WouldBlock, ["within 5 s", "en 5 s"]),
+            (io::ErrorKind::PermissionDenied, ["asking", "interrogé"]),
+        ] {
+            for (language, part) in Language::ALL.into_iter().zip(parts) {
+                let error = io::Error::from(kind);
+                let said = within(language, || said("wg0", "/run/wg0.stats", &error));
+                for part in [part, "wirespeed-device", " /run/wg0.stats"] {
+                    assert!(said.contains(part), "{part} in {said}");
+                }
+            }
+        }
+    }
 
     #[test]
     fn a_document_is_read_whole_and_nothing_is_an_error() {

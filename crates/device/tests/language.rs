@@ -52,7 +52,7 @@ fn wrong_usage_is_told_in_the_readers_language_and_ends_the_same() {
             "unexpected argument",
             "est inconnu ici",
         ),
-        (&["a/b"], "a name has no '/'", "un nom n’a pas de '/'"),
+        (&["a/b"], "a name has no \"/\"", "un nom n’a pas de « / »"),
         (&["--workers", "0", "wg0"], "from 1 to 256", "de 1 à 256"),
         (
             &["--engine", "odd", "wg0"],
@@ -68,6 +68,10 @@ fn wrong_usage_is_told_in_the_readers_language_and_ends_the_same() {
             assert!(complaint.contains(part), "{part:?} in {complaint}");
         }
     }
+    let none = device("fr_FR.UTF-8", &["--statistics", "nosuch"]);
+    assert_eq!(none.status.code(), Some(1));
+    let complaint = said(&none.stderr);
+    assert!(complaint.contains("aucun wirespeed-device"), "{complaint}");
     let complaint = said(&device("fr_FR.UTF-8", &["a\u{1b}[31m/"]).stderr);
     assert!(!complaint.contains('\u{1b}'), "{complaint:?}");
 }

@@ -242,3 +242,7 @@ help-wirespeed-device-name-letter = un nom n’a pas de { $letter }
 help-wirespeed-device-not-workers = un nombre de 1 à 256
 help-wirespeed-device-not-by-version = udp-gso ou udp-gro : aucune version du noyau ne parle contre d’autres
 help-wirespeed-device-not-offload = l’un de { $offloads }
+help-wirespeed-device-none-there = aucun wirespeed-device ne porte { $interface } : { $path } n’existe pas
+help-wirespeed-device-one-left-behind = aucun wirespeed-device ne porte { $interface } : { $path } est resté d’un démon tué
+help-wirespeed-device-no-answer = le wirespeed-device de { $interface } ne répond pas par { $path } en { $limit } s
+help-wirespeed-device-not-asked = le wirespeed-device de { $interface } n’a pas pu être interrogé par { $path } : { $error }
