@@ -234,6 +234,39 @@ fn completions_offer_commands_codes_and_options_and_nothing_hidden() {
 }
 
 #[test]
+fn fish_offers_codes_and_only_behind_explain() {
+    if !is_there("fish") {
+        return skip(
+            "fish_offers_codes_and_only_behind_explain",
+            "fish is missing",
+        );
+    }
+    let share = made();
+    let script = share
+        .path()
+        .join("fish/vendor_completions.d/wirespeed.fish");
+    let offered = |typed: &str| {
+        let output = Command::new("fish")
+            .arg("--no-config")
+            .arg("-c")
+            .arg(format!(
+                "source {}; complete -C '{typed}'",
+                script.display()
+            ))
+            .output()
+            .expect("fish starts");
+        String::from_utf8_lossy(&output.stdout).into_owned()
+    };
+    let codes = offered("wirespeed explain mtu");
+    assert!(
+        codes.lines().any(|line| line == "mtu-exceeds-path"),
+        "{codes}"
+    );
+    let others = offered("wirespeed doctor mtu");
+    assert!(!others.contains("mtu-exceeds-path"), "{others}");
+}
+
+#[test]
 fn a_folder_that_takes_nothing_is_said_in_one_sentence() {
     let file = tempfile::NamedTempFile::new().expect("tempfile");
     let output = Command::new(PROGRAM)

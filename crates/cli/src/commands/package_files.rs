@@ -1,10 +1,11 @@
 //! `wirespeed package-files`: what a package has beside the programs, made from the definitions of their command lines.
 
+use std::fmt::Write as _;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use clap::builder::{PossibleValuesParser, Resettable};
+use clap::builder::{PossibleValue, PossibleValuesParser, Resettable};
 use clap::{Arg, Args, Command, CommandFactory};
 use clap_complete::Shell;
 use wirespeed_device::options::Options as Device;
@@ -99,6 +100,9 @@ fn completions(share: &Path) -> io::Result<()> {
             fs::create_dir_all(&folder)?;
             let mut text = Vec::new();
             clap_complete::generate(shell, &mut definition.clone(), &name, &mut text);
+            if shell == Shell::Fish {
+                text.extend(values_in_fish(&definition).into_bytes());
+            }
             let file = match shell {
                 Shell::Zsh => format!("_{name}"),
                 Shell::Fish => format!("{name}.fish"),
@@ -108,6 +112,28 @@ fn completions(share: &Path) -> io::Result<()> {
         }
     }
     Ok(())
+}
+
+/// What a command takes without an option before it: clap's completions for fish offer values of options alone.
+fn values_in_fish(definition: &Command) -> String {
+    let program = definition.get_name();
+    let function = program.replace('-', "_");
+    let mut lines = String::new();
+    for command in definition.get_subcommands() {
+        for argument in command.get_positionals() {
+            let values = argument.get_possible_values();
+            let values: Vec<&str> = values.iter().map(PossibleValue::get_name).collect();
+            if !values.is_empty() {
+                let _ = writeln!(
+                    lines,
+                    "complete -c {program} -n \"__fish_{function}_using_subcommand {}\" -f -a \"{}\"",
+                    command.get_name(),
+                    values.join(" ")
+                );
+            }
+        }
+    }
+    lines
 }
 
 /// The definition without what its help hides: clap's completions offer all there is.
