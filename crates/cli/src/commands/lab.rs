@@ -169,6 +169,9 @@ fn down(labs: &[LabId], all: bool) -> Result<Exit, Failure> {
         ([], false) => vec![only(None)?.id],
         (named, _) => named.to_vec(),
     };
+    if wanted.is_empty() && nothing_done {
+        nothing_to_take_down(&others);
+    }
     for id in wanted {
         let known = if others.contains(&id) {
             Ok(())
@@ -177,9 +180,6 @@ fn down(labs: &[LabId], all: bool) -> Result<Exit, Failure> {
         };
         // Also when nothing is known of it: something may be left of a lab whose record was lost.
         match (wirespeed_lab::down(&id), known) {
-    if wanted.is_empty() && nothing_done {
-        nothing_to_take_down(&others);
-    }
             (Ok(()), Ok(())) => terminal::mention(&say!("cli-lab-gone", lab = id.to_string())),
             (Err(error), _) | (Ok(()), Err(error)) => {
                 first_failure = first_failure.or(Some(error));
@@ -192,14 +192,6 @@ fn down(labs: &[LabId], all: bool) -> Result<Exit, Failure> {
     }
 }
 
-fn list(output: &Output) -> Result<Exit, Failure> {
-    let (scenarios, labs) = (wirespeed_lab::scenarios(), wirespeed_lab::list());
-    if output.json {
-        let list = LabList {
-            scenarios: scenarios.to_vec(),
-            labs,
-        };
-        terminal::print_json(&Versioned::of(Schema::LAB_LIST, &list))?;
 /// Says why `lab down` did nothing: no lab is an end as wanted, and one of another version goes by its name alone.
 fn nothing_to_take_down(others: &[LabId]) {
     for id in others {
@@ -211,6 +203,14 @@ fn nothing_to_take_down(others: &[LabId]) {
     }
 }
 
+fn list(output: &Output) -> Result<Exit, Failure> {
+    let (scenarios, labs) = (wirespeed_lab::scenarios(), wirespeed_lab::list());
+    if output.json {
+        let list = LabList {
+            scenarios: scenarios.to_vec(),
+            labs,
+        };
+        terminal::print_json(&Versioned::of(Schema::LAB_LIST, &list))?;
         return Ok(Exit::Done);
     }
     let look = terminal::look(false);
