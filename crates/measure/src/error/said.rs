@@ -257,8 +257,8 @@ pub fn reach_said(error: &ReachError) -> String {
             operation = operation,
             detail = detail
         ),
-        // The words of a system, of ssh or of the far machine, as they were said.
         ReachError::Place(error) => place_said(error),
+        // The words of a system, of ssh or of the far machine, as they were said.
         other => other.to_string(),
     }
 }
@@ -285,8 +285,8 @@ fn listed(names: &[String]) -> String {
 mod tests {
     use std::time::Duration;
 
-    use wirespeed_words::{Language, within};
     use wirespeed_reach::Place;
+    use wirespeed_words::{Language, within};
 
     use super::*;
 
@@ -426,8 +426,8 @@ mod tests {
                 operation: text("tune.begin"),
                 detail,
             },
-        ];
             ReachError::Place("ssh://".parse::<Place>().unwrap_err()),
+        ];
         all.map(MeasureError::Reach).into()
     }
 
