@@ -79,7 +79,7 @@ cli-knob-buffers = tampons de réception de { $link } sur { $host }
 cli-knob-queueing = file d’attente de { $link } sur { $host }
 cli-no-link = pas de tel lien
 cli-left-namespace = espace de noms { $name }
-cli-left-control = socket de commande de { $interface }
+cli-left-control = socket de contrôle de { $interface }
 cli-left-statistics = socket de statistiques de { $interface }
 cli-left-record = l’enregistrement du labo { $lab }
 

@@ -105,7 +105,7 @@ html-retransmits-unknown = l’émetteur n’a pas donné ses retransmissions
 html-window-absent = L’émetteur n’a donné ni sa fenêtre de congestion ni ses retransmissions ; en UDP, il n’y a ni l’une ni les autres.
 html-window-absent-no-load = Aucune charge n’a été envoyée : il n’y a pas de fenêtre à montrer.
 html-rtt-title = Aller-retour, au repos et en charge
-html-rtt-caption = Point : médiane. Barre : du plus court au 95ᵉ centile. Requêtes d’écho par la même voie que la charge.
+html-rtt-caption = Point : médiane. Barre : du plus court au 95ᵉ centile. Demandes d’écho par la même voie que la charge.
 html-rtt-caption-soaks = Les longues charges sont celles de plusieurs flux.
 html-rtt-idle-road = au repos, chemin nu
 html-rtt-idle-tunnel = au repos, tunnel
@@ -114,17 +114,17 @@ html-rtt-loaded-tunnel = tunnel, { $what }
 html-rtt-soak-road = chemin nu, longue charge, { $direction }
 html-rtt-soak-tunnel = tunnel, longue charge, { $direction }
 html-rtt-high = 95 % : { $high }
-html-rtt-absent = Aucune requête d’écho n’a été envoyée.
+html-rtt-absent = Aucune demande d’écho n’a été envoyée.
 html-rtt-absent-because = Aucun aller-retour n’a été mesuré : { $why }
 html-rtt-stage-idle = { $stage }, au repos
 html-rtt-stage-loaded = { $stage }, en charge
-html-rtt-stages-caption = Médianes à travers le tunnel ; en charge, celle du sens le plus mauvais. Requêtes d’écho par la même voie que la charge.
+html-rtt-stages-caption = Médianes à travers le tunnel ; en charge, celle du sens le plus mauvais. Demandes d’écho par la même voie que la charge.
 html-rtt-loads-title = Aller-retour en charge : { $what }
-html-rtt-loads-absent = Aucune requête d’écho n’a eu de réponse pendant ces charges : il n’y a pas d’aller-retour à montrer.
+html-rtt-loads-absent = Aucune demande d’écho n’a eu de réponse pendant ces charges : il n’y a pas d’aller-retour à montrer.
 html-rtt-all = au moins { $min }, médiane { $median }, { $high } à 95 %
 html-rtt-no-reply = { $sent ->
-    [one] pas de réponse à { $sent } requête
-   *[other] pas de réponse à { $sent } requêtes
+    [one] pas de réponse à { $sent } demande
+   *[other] pas de réponse à { $sent } demandes
 }
 html-not-known = inconnu : { $why }
 html-heat-title = Cœurs : { $host }
@@ -295,7 +295,7 @@ html-guard-not-comparable = non comparable : une autre charge avant
 html-guard-loaded-rtt = Aller-retour en charge
 html-guard-goodput = Débit utile
 html-guard-drops = Rejets
-html-guard-cpu-per-byte = Temps de processeur par octet
+html-guard-cpu-per-byte = Temps processeur par octet
 html-confirm = Tout est remis en place { $time } après le tune, sauf confirmation :
 html-confirmed = Les changements sont confirmés. Ils tiennent jusqu’au prochain redémarrage.
 html-how-to-undo = Pour tout remettre en place :
