@@ -16,7 +16,7 @@ use std::io::Write as _;
 use clap::builder::StyledStr;
 use clap::error::ErrorKind;
 use clap::{Arg, ArgAction, ArgMatches, Command, Parser};
-use wirespeed_language::{Language, clean, language};
+use wirespeed_language::{Language, clean_lines, language};
 
 pub use complaint::complaint;
 
@@ -44,7 +44,7 @@ pub fn end(error: &clap::Error) -> ! {
         error.exit();
     }
     // It quotes what was typed, which must not steer the terminal.
-    let complaint = clean(&complaint(error));
+    let complaint = clean_lines(&complaint(error));
     // Nobody is left to tell when standard error is gone.
     let _ = std::io::stderr().lock().write_all(complaint.as_bytes());
     std::process::exit(error.exit_code())

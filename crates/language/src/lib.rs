@@ -7,7 +7,7 @@ mod clean;
 use std::cell::Cell;
 use std::sync::atomic::{AtomicU8, Ordering};
 
-pub use clean::clean;
+pub use clean::{clean, clean_lines};
 
 /// The languages there are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

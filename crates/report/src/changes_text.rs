@@ -5,7 +5,7 @@ use wirespeed_tune::{PutBack, PutBackResult, State, Status};
 use wirespeed_words::say;
 
 use crate::doctor_text::told;
-use crate::look::{Look, clean, columns};
+use crate::look::{Look, columns};
 use crate::tune_text::setting_value;
 use crate::{places, units};
 
@@ -44,7 +44,7 @@ pub fn not_put_back<'a>(
 }
 
 fn machine_words(machine: &str) -> String {
-    clean(&places::told(machine))
+    places::name(machine)
 }
 
 pub(crate) fn put_back_words(put_back: &PutBack) -> String {
@@ -112,7 +112,7 @@ pub fn tune_status(machines: &[(String, Status)], look: &Look) -> String {
             if confirmed && change.now.as_ref() == Some(&change.tuned) {
                 let how = change.setting.persistence(&change.tuned);
                 let lead = format!("    {}  ", say!("report-label-keep"));
-                out.push_str(&look.hanging(&lead, columns(&lead), &clean(&how)));
+                out.push_str(&look.hanging(&lead, columns(&lead), &how));
             }
         }
         let outcomes = match &status.state {

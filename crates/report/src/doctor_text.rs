@@ -2,23 +2,27 @@
 //! with `-v`.
 
 use wirespeed_doctor::{EvidenceLine, Finding, Remedy, Severity, Verdict, leaves_open};
-use wirespeed_measure::NotMeasured;
 use wirespeed_settings::shell_word;
 use wirespeed_words::say;
 
 use crate::first_words::first_words;
-use crate::look::{Look, clean, columns, wrap};
+use crate::lists::{LISTED, at_most, missing, more};
+use crate::look::{Look, columns, wrap};
 use crate::measured_text;
 use crate::over_time;
 use crate::record::DoctorRecord;
+use crate::room::{clean, letters, name};
 use crate::{places, readers_words, typed, units, watched_text};
 
 /// Findings shown in full without `-v`.
 const SHOWN_IN_FULL: usize = 3;
+/// Further findings, and what follows from one, shown without `-v`.
+const SHOWN_IN_A_LINE: usize = 12;
 /// Checks that could not be made shown without `-v`.
 const NOT_CHECKED_SHOWN: usize = 4;
-/// Commands of one remedy shown without `-v`.
+/// Commands of one remedy shown without `-v`, and letters of them.
 const COMMANDS_SHOWN: usize = 4;
+const LETTERS_SHOWN: usize = 2000;
 /// Columns of the labels below a finding.
 const LABELS: usize = 12;
 
@@ -43,27 +47,32 @@ pub(crate) fn doctor_on(record: &DoctorRecord, far_options: &str, on: &str, look
         out.push_str(&watched_text::sweep(sweep, look));
     }
 
-    let findings: Vec<Finding> = record.findings.iter().map(readers_words::finding).collect();
+    let findings = &record.findings;
+    let causes: Vec<Option<usize>> = findings.iter().map(|one| one.cause_in(findings)).collect();
     let roots = findings
         .iter()
         .enumerate()
         .filter(|(_, finding)| finding.consequence_of.is_none());
-    for (index, (place, finding)) in roots.enumerate() {
+    let shown = at_most(SHOWN_IN_FULL + SHOWN_IN_A_LINE, look);
+    for (index, (place, finding)) in roots.clone().take(shown).enumerate() {
+        let finding = readers_words::finding(finding);
         out.push('\n');
         if index < SHOWN_IN_FULL || look.details {
-            out.push_str(&full(finding, record, (far_options, on), look));
+            out.push_str(&full(&finding, record, (far_options, on), look));
         } else {
-            out.push_str(&title(finding, look));
+            out.push_str(&title(&finding, look));
         }
-        for consequence in findings
-            .iter()
-            .filter(|one| one.cause_in(&findings) == Some(place))
-        {
-            let text = told(&consequence.code, &consequence.because);
+        let explained = findings.iter().zip(&causes);
+        let explained = explained.filter(|(_, cause)| **cause == Some(place));
+        let shown = at_most(SHOWN_IN_A_LINE, look);
+        for (consequence, _) in explained.clone().take(shown) {
+            let text = told(&consequence.code, &places::told(&consequence.because));
             let lead = format!("  └ {}  ", say!("report-label-explains"));
             out.push_str(&look.hanging(&lead, columns(&lead), &text));
         }
+        out.push_str(&more(explained.count(), shown, look));
     }
+    out.push_str(&more(roots.count(), shown, look));
     out.push_str(&asked(record, look));
     out.push_str(&refused(record, look));
     out.push_str(&not_checked(record, look));
@@ -91,8 +100,12 @@ pub(crate) fn doctor_on(record: &DoctorRecord, far_options: &str, on: &str, look
 
 fn headline(record: &DoctorRecord, look: &Look) -> String {
     let tunnel = match record.far_name() {
-        Some(far) => say!("report-tunnel-to", interface = &record.interface, far = far),
-        None => record.interface.clone(),
+        Some(far) => say!(
+            "report-tunnel-to",
+            interface = name(&record.interface),
+            far = name(far)
+        ),
+        None => name(&record.interface),
     };
     match record.verdict {
         Verdict::Healthy => {
@@ -152,7 +165,7 @@ fn title(finding: &Finding, look: &Look) -> String {
         Severity::Warning => look.warn(&say!("report-severity-warning")),
         Severity::Info => look.bold(&say!("report-severity-info")),
     };
-    let (host, sure) = (clean(&finding.host), units::percent(finding.confidence));
+    let (host, sure) = (name(&finding.host), units::percent(finding.confidence));
     let place = match finding.direction {
         Some(direction) => say!(
             "report-place-direction",
@@ -162,7 +175,7 @@ fn title(finding: &Finding, look: &Look) -> String {
         ),
         None => say!("report-place", host = host, sure = sure),
     };
-    let head = format!("{word}  {}", look.bold(&finding.code));
+    let head = format!("{word}  {}", look.bold(&name(&finding.code)));
     if columns(&head) + 2 + columns(&place) <= look.width {
         return format!("{head}  {}\n", look.dim(&place));
     }
@@ -182,7 +195,7 @@ fn full(
     look: &Look,
 ) -> String {
     let mut out = title(finding, look);
-    out.push_str(&look.paragraph(2, &clean(&finding.because)));
+    out.push_str(&look.paragraph(2, &finding.because));
     let shown = if look.details {
         finding.evidence.len()
     } else {
@@ -206,26 +219,26 @@ fn full(
             shell_word(&record.interface),
             finding.code
         );
-        out.push_str(&look.labelled_command(&say!("report-label-fix"), LABELS, &command));
+        out.push_str(&look.labelled_commands(&say!("report-label-fix"), LABELS, &[command]));
     }
     if look.details {
         for remedy in &finding.remedies {
             out.push_str(&look.labelled(&say!("report-label-remedy"), LABELS, &remedy.title));
-            for command in &remedy.commands {
-                out.push_str(&look.command(14, command));
-            }
+            out.push_str(&look.commands(14, &remedy.commands));
             for (lead, text) in [
                 (say!("report-label-keep"), &remedy.persistence),
                 (say!("report-label-undo"), &remedy.undo),
                 (say!("report-label-risk"), &remedy.risk),
             ] {
-                if !text.is_empty() {
-                    let labelled = if typed::is_typed(text) {
-                        Look::labelled_command
-                    } else {
-                        Look::labelled
-                    };
-                    out.push_str(&labelled(look, &format!("  {lead}"), LABELS, text));
+                if text.is_empty() {
+                    continue;
+                }
+                let lead = format!("  {lead}");
+                if typed::is_typed(text) {
+                    let lines: Vec<&str> = text.lines().collect();
+                    out.push_str(&look.labelled_commands(&lead, LABELS, &lines));
+                } else {
+                    out.push_str(&look.labelled(&lead, LABELS, text));
                 }
             }
         }
@@ -236,10 +249,10 @@ fn full(
     } else {
         out.push_str(&by_hand(&finding.remedies, look));
     }
-    out.push_str(&look.labelled_command(
+    out.push_str(&look.labelled_commands(
         &say!("report-label-more"),
         LABELS,
-        &format!("wirespeed explain {}", finding.code),
+        &[format!("wirespeed explain {}", finding.code)],
     ));
     out
 }
@@ -255,8 +268,8 @@ fn by_hand(remedies: &[Remedy], look: &Look) -> String {
     let label = say!("report-label-by-hand");
     match remedy.commands.len() {
         0 => look.labelled(&label, LABELS, &remedy.title),
-        1..=COMMANDS_SHOWN => {
-            let mut out = look.labelled_command(&label, LABELS, &remedy.commands.join("\n"));
+        1..=COMMANDS_SHOWN if letters(&remedy.commands) <= LETTERS_SHOWN => {
+            let mut out = look.labelled_commands(&label, LABELS, &remedy.commands);
             // Nobody watches over what no tune would try.
             if remedy.changes.is_empty() && !remedy.risk.is_empty() {
                 let lead = format!("  {}", say!("report-label-risk"));
@@ -292,12 +305,6 @@ pub(crate) fn told(what: &str, text: &str) -> String {
     clean(&say!("report-told", what = what, text = text))
 }
 
-/// A line of a list of what could not be measured or checked, and why.
-pub(crate) fn missing(item: &NotMeasured, look: &Look) -> String {
-    let item = readers_words::not_measured(item);
-    look.hanging("  - ", 4, &told(&item.what, &item.because))
-}
-
 /// What was measured only to tell causes apart.
 fn asked(record: &DoctorRecord, look: &Look) -> String {
     let all = record
@@ -310,7 +317,8 @@ fn asked(record: &DoctorRecord, look: &Look) -> String {
         return String::new();
     };
     let text = say!("report-asked", all = all);
-    format!("\n{}", look.paragraph(0, &text))
+    // Names of other machines stand in it, and only lines of ours begin at the left.
+    format!("\n{}", look.hanging("", 2, &text))
 }
 
 fn refused(record: &DoctorRecord, look: &Look) -> String {
@@ -320,14 +328,17 @@ fn refused(record: &DoctorRecord, look: &Look) -> String {
     let mut out = String::from("\n");
     out.push_str(&look.bold(&say!("report-refused")));
     out.push('\n');
-    for refusal in record.refused.iter().map(readers_words::refusal) {
+    let shown = at_most(LISTED, look);
+    for refusal in record.refused.iter().take(shown) {
+        let refusal = readers_words::refusal(refusal);
         let text = if look.details {
             told(&refusal.remedy, &refusal.why)
         } else {
-            clean(&refusal.remedy)
+            refusal.remedy
         };
         out.push_str(&look.hanging("  - ", 4, &text));
     }
+    out.push_str(&more(record.refused.len(), shown, look));
     out
 }
 
@@ -338,11 +349,7 @@ fn not_checked(record: &DoctorRecord, look: &Look) -> String {
     let mut out = String::from("\n");
     out.push_str(&look.bold(&say!("report-not-checked")));
     out.push('\n');
-    let shown = if look.details {
-        record.not_checked.len()
-    } else {
-        NOT_CHECKED_SHOWN
-    };
+    let shown = at_most(NOT_CHECKED_SHOWN, look);
     // What leaves the verdict open comes before what some check lacks.
     let (open, rest): (Vec<_>, Vec<_>) = record
         .not_checked
@@ -352,10 +359,7 @@ fn not_checked(record: &DoctorRecord, look: &Look) -> String {
     for item in shown_first {
         out.push_str(&missing(item, look));
     }
-    let left = record.not_checked.len().saturating_sub(shown);
-    if left > 0 {
-        out.push_str(&look.paragraph(4, &say!("report-more", left = left)));
-    }
+    out.push_str(&more(record.not_checked.len(), shown, look));
     out
 }
 
@@ -365,7 +369,7 @@ mod tests {
 
     use wirespeed_doctor::Asked;
     use wirespeed_facts::Known;
-    use wirespeed_measure::Direction;
+    use wirespeed_measure::{Direction, NotMeasured};
     use wirespeed_words::{Language, within};
 
     use super::*;

@@ -58,7 +58,7 @@ pub(crate) fn first_words(record: &DoctorRecord, look: &Look) -> String {
         ] {
             let command = format!("wirespeed doctor {interface} --far {far}");
             out.push_str(&look.paragraph(0, &words));
-            out.push_str(&look.command(2, &command));
+            out.push_str(&look.commands(2, &[command]));
         }
     }
     out

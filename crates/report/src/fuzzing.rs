@@ -7,8 +7,7 @@
 )]
 
 use crate::{
-    DoctorRecord, HopsRecord, Look, TestRecord, TuneRecord, against, clean, diff, doctor, hops,
-    test, tune,
+    DoctorRecord, HopsRecord, Look, TestRecord, TuneRecord, against, diff, doctor, hops, test, tune,
 };
 
 #[cfg(test)]
@@ -41,7 +40,7 @@ pub fn record(json: &[u8]) {
 
 /// Nothing a terminal would obey.
 fn harmless(text: &str) {
-    assert_eq!(text, clean(text));
+    assert_eq!(text, wirespeed_words::clean_lines(text));
 }
 
 #[cfg(test)]

@@ -5,7 +5,8 @@ use wirespeed_measure::Estimate;
 use wirespeed_settings::shell_word;
 use wirespeed_words::say;
 
-use crate::doctor_text::{doctor_on, missing};
+use crate::doctor_text::doctor_on;
+use crate::lists::all_missing;
 use crate::look::{Look, table};
 use crate::measured_text::{figure, or_unknown};
 use crate::record::HopsRecord;
@@ -32,14 +33,11 @@ pub fn hops(record: &HopsRecord, look: &Look) -> String {
         out.push('\n');
         out.push_str(&look.paragraph(2, remark));
     }
-    if !report.measured.not_measured.is_empty() {
-        out.push('\n');
-        out.push_str(&look.bold(&say!("report-not-measured")));
-        out.push('\n');
-        for item in &report.measured.not_measured {
-            out.push_str(&missing(item, look));
-        }
-    }
+    out.push_str(&all_missing(
+        &say!("report-not-measured"),
+        &report.measured.not_measured,
+        look,
+    ));
     if let Some(record) = &record.doctor {
         let next = record.far_name();
         let to = next.map_or_else(|| say!("report-hops-next"), str::to_owned);

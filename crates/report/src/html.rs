@@ -15,6 +15,7 @@ mod measured;
 mod page;
 mod palette;
 mod prose;
+mod room;
 mod round_trips;
 mod rows;
 mod series;
@@ -35,10 +36,11 @@ use wirespeed_words::say;
 use crate::measured_text::title;
 use crate::places;
 use crate::record::MachineRecord;
+use crate::room::{drawn, name};
 
 use machines::{During, Group};
 use page::Section;
-use svg::Figure;
+use svg::{Figure, grid};
 use timeline::Loads;
 
 pub use doctor_page::doctor;
@@ -69,9 +71,18 @@ fn machines_section(machines: &[MachineRecord], own: Option<&str>) -> Section {
 fn about(interface: &str, machines: &[MachineRecord]) -> String {
     let far = machines.iter().find(|machine| machine.end == End::Far);
     far.map_or_else(
-        || interface.to_owned(),
-        |far| format!("{interface} → {}", places::told(&far.name)),
+        || name(interface),
+        |far| format!("{} → {}", name(interface), places::name(&far.name)),
     )
+}
+
+/// The charts, and how many comparisons have none.
+fn charts(figures: &[Figure], comparisons: &[Comparison]) -> Markup {
+    let left = comparisons.len() - drawn(comparisons).len();
+    html! {
+        (grid(figures))
+        @if left > 0 { p.note { (say!("html-comparisons-not-drawn", count = left)) } }
+    }
 }
 
 /// Throughput, and the sender's window, of each comparison.
@@ -105,7 +116,7 @@ fn machine_figures(
                     groups.push(machines::group(name, comparison.of(via), machine.end));
                 }
             }
-            machines::heat(&places::told(&machine.name), &groups, During::Loads)
+            machines::heat(&places::name(&machine.name), &groups, During::Loads)
         })
         .collect();
     if all.is_empty() {
@@ -130,6 +141,6 @@ fn ends_of<'a>(
 ) -> Vec<(String, Vec<&'a CountersDelta>)> {
     machines
         .iter()
-        .map(|machine| (places::told(&machine.name), deltas(machine.end)))
+        .map(|machine| (places::name(&machine.name), deltas(machine.end)))
         .collect()
 }

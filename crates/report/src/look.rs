@@ -1,8 +1,8 @@
 //! How text is laid out: width, colour, indents that hang.
 
 use anstyle::{AnsiColor, Style};
-pub use wirespeed_words::clean;
 
+use crate::room::{cell, clean, commands};
 use crate::typed::COMMENT;
 
 /// How the reader wants it.
@@ -74,11 +74,12 @@ impl Look {
         }
     }
 
-    /// A title in bold, over as many lines as it needs.
+    /// A title in bold, over as many lines as it needs, the further ones indented: only lines of ours begin at the left.
     pub(crate) fn title(&self, text: &str) -> String {
         let mut out = String::new();
-        for line in wrap(&clean(text), self.width) {
-            out.push_str(&self.bold(&line));
+        for (index, line) in wrap(&clean(text), self.width - 2).iter().enumerate() {
+            out.push_str(if index == 0 { "" } else { "  " });
+            out.push_str(&self.bold(line));
             out.push('\n');
         }
         out
@@ -99,15 +100,22 @@ impl Look {
         self.hanging(&format!("  {label} "), indent, text)
     }
 
-    /// A command to be copied whole: on one line however narrow the terminal is. A comment behind it stands beside it where
+    /// Commands to be copied whole: each on one line however narrow the terminal is. A comment behind one stands beside it where
     /// there is room, and else below.
-    pub(crate) fn command(&self, indent: usize, text: &str) -> String {
-        self.laid_out(&" ".repeat(indent), indent, text, unbroken)
+    pub(crate) fn commands<T: AsRef<str>>(&self, indent: usize, all: &[T]) -> String {
+        let all = commands(all).join("\n");
+        self.laid_out(&" ".repeat(indent), indent, &all, unbroken)
     }
 
-    /// Commands beside their label, each as [`Look::command`] lays it out.
-    pub(crate) fn labelled_command(&self, label: &str, indent: usize, text: &str) -> String {
-        self.laid_out(&format!("  {label} "), indent, text, unbroken)
+    /// The same beside their label.
+    pub(crate) fn labelled_commands<T: AsRef<str>>(
+        &self,
+        label: &str,
+        indent: usize,
+        all: &[T],
+    ) -> String {
+        let all = commands(all).join("\n");
+        self.laid_out(&format!("  {label} "), indent, &all, unbroken)
     }
 
     /// A verdict, styled by the one or the other, and what is said of it.
@@ -124,7 +132,7 @@ impl Look {
     /// A paragraph whose first line starts with `lead` (shown as it is) and whose further lines are indented
     /// by `indent`.
     pub fn hanging(&self, lead: &str, indent: usize, text: &str) -> String {
-        self.laid_out(lead, indent, text, wrap)
+        self.laid_out(lead, indent, &clean(text), wrap)
     }
 
     fn laid_out(
@@ -141,7 +149,7 @@ impl Look {
         }
         let room = self.width.saturating_sub(indent.max(lead_columns)).max(20);
         let mut out = String::new();
-        for (index, line) in lines(&clean(text), room).into_iter().enumerate() {
+        for (index, line) in lines(text, room).into_iter().enumerate() {
             if index == 0 {
                 out.push_str(&first);
             } else {
@@ -218,7 +226,7 @@ pub(crate) fn table(
 ) -> String {
     let rows: Vec<Vec<String>> = rows
         .iter()
-        .map(|row| row.iter().map(|cell| clean(cell)).collect())
+        .map(|row| row.iter().map(|text| cell(text)).collect())
         .collect();
     let mut widths: Vec<usize> = header.iter().map(|cell| columns(cell.as_ref())).collect();
     for row in &rows {
@@ -386,7 +394,7 @@ mod tests {
         let look = Look::new(60, false, false);
         let long = format!("echo {}", "word ".repeat(20).trim_end());
         assert_eq!(
-            look.labelled_command("fix", 12, &long),
+            look.labelled_commands("fix", 12, &[&long]),
             format!("  fix       {long}\n")
         );
     }
@@ -405,8 +413,21 @@ mod tests {
     }
 
     #[test]
-    fn control_characters_do_not_reach_the_terminal() {
-        assert_eq!(clean("a\u{1b}[31mb\u{7}"), "a [31mb ");
-        assert_eq!(clean("ü\u{202e}"), "ü ");
+    fn what_comes_from_outside_stays_in_its_line() {
+        let look = Look::new(60, false, false);
+        let forged = "a\nb\u{1b}[31m";
+        for (text, shown) in [
+            (look.bold(forged), "a b [31m"),
+            (look.title(forged), "a b [31m\n"),
+            (look.paragraph(2, forged), "  a b [31m\n"),
+            (look.entry(forged, 8, forged), "  a b [31m  a b [31m\n"),
+            (look.commands(2, &[forged, "c"]), "  a b [31m\n  c\n"),
+            (
+                sheet(&look, &[forged], &[vec![forged.to_owned()]]),
+                "  a b [31m\n  a b [31m\n",
+            ),
+        ] {
+            assert_eq!(text, shown);
+        }
     }
 }

@@ -6,13 +6,19 @@ use wirespeed_measure::{Comparison, Protocol, RttSummary, Sample, Via};
 use wirespeed_words::say;
 
 use crate::doctor_text::told;
-use crate::look::{Look, clean, table};
+use crate::lists::{at_most, more};
+use crate::look::{Look, table};
 use crate::over_time;
 use crate::record::{MachineRecord, Measurements};
+use crate::room::name;
 use crate::{places, units};
 
 /// Peers of one machine that are told.
 const PEERS_TOLD: usize = 10;
+/// Prefixes of one peer that are told.
+const PREFIXES_TOLD: usize = 16;
+/// Comparisons in the table without `-v`.
+const ROWS_SHOWN: usize = 60;
 /// Columns of the labels of probes.
 pub(crate) const PROBES: usize = 20;
 /// Columns of the labels of machines and samples.
@@ -98,8 +104,10 @@ pub(crate) fn road(comparisons: &[Comparison], look: &Look) -> String {
     } else if !narrow {
         header.push("RTT".to_owned());
     }
+    let shown = at_most(ROWS_SHOWN, look);
     let rows: Vec<Vec<String>> = comparisons
         .iter()
+        .take(shown)
         .map(|comparison| {
             let mut row = vec![
                 format!(
@@ -121,7 +129,8 @@ pub(crate) fn road(comparisons: &[Comparison], look: &Look) -> String {
             row
         })
         .collect();
-    format!("\n{}", table(look, 2, &header, &rows, 1))
+    let table = table(look, 2, &header, &rows, 1);
+    format!("\n{table}{}", more(comparisons.len(), shown, look))
 }
 
 fn interval(comparison: &Comparison) -> String {
@@ -220,7 +229,7 @@ fn sample_line(sample: &Sample) -> String {
         parts.push(say!("report-sample-died", count = sample.dead_streams));
     }
     if let Some(control) = &sample.congestion_control {
-        parts.push(clean(control));
+        parts.push(name(control));
     }
     if let Some(rtt) = sample.loaded_rtt.as_ref().map(rtt_words) {
         parts.push(say!("report-sample-rtt", rtt = rtt));
@@ -342,17 +351,21 @@ pub(crate) fn machines(machines: &[MachineRecord], own: Option<&str>, look: &Loo
     for machine in machines {
         let facts = &machine.facts;
         out.push('\n');
-        out.push_str(&look.bold(&clean(&places::told(&machine.name))));
+        out.push_str(&look.bold(&places::name(&machine.name)));
         out.push('\n');
         let mut lines = vec![
             (
                 say!("report-label-kernel"),
-                format!("{} {}", facts.host.kernel, facts.host.architecture),
+                format!(
+                    "{} {}",
+                    name(&facts.host.kernel),
+                    name(&facts.host.architecture)
+                ),
             ),
             (
                 "CPU".to_owned(),
                 match &facts.cpu.model {
-                    Known::Value(model) => format!("{} × {model}", facts.cpu.online),
+                    Known::Value(model) => format!("{} × {}", facts.cpu.online, name(model)),
                     Known::Unknown(_) => say!("report-cores", count = facts.cpu.online),
                 },
             ),
@@ -401,7 +414,7 @@ pub(crate) fn machines(machines: &[MachineRecord], own: Option<&str>, look: &Loo
 }
 
 fn tunnel_words(tunnel: &Tunnel) -> String {
-    let (name, mtu) = (&tunnel.name, tunnel.mtu);
+    let (name, mtu) = (name(&tunnel.name), tunnel.mtu);
     match &tunnel.implementation {
         Implementation::Kernel => say!("report-by-kernel", name = name, mtu = mtu),
         Implementation::Userspace {
@@ -421,7 +434,7 @@ fn tunnel_words(tunnel: &Tunnel) -> String {
 
 /// `inline, 2 workers, without udp-gso (degraded: EIO), dropped 7 (source-not-allowed)`.
 fn device_words(statistics: &DeviceStatistics) -> String {
-    let mut words = vec![statistics.engine.clone()];
+    let mut words = vec![name(&statistics.engine)];
     let workers = statistics.worker_count;
     words.extend(workers.map(|count| say!("report-device-workers", count = count)));
     for offload in &statistics.offloads {
@@ -447,6 +460,17 @@ fn device_words(statistics: &DeviceStatistics) -> String {
     words.join(", ")
 }
 
+/// The first of a peer's prefixes, and how many more it has.
+fn prefixes(all: &[String]) -> String {
+    let told = &all[..all.len().min(PREFIXES_TOLD)];
+    let mut out = told.join(" ");
+    if told.len() < all.len() {
+        out.push_str(", ");
+        out.push_str(&say!("report-peers-more", count = all.len() - told.len()));
+    }
+    out
+}
+
 fn peer_words(peer: &Peer) -> String {
     let short: String = peer.public_key.chars().take(8).collect();
     let endpoint = peer.endpoint.map_or_else(
@@ -460,7 +484,7 @@ fn peer_words(peer: &Peer) -> String {
     let allowed = if peer.allowed_ips.is_empty() {
         say!("report-peer-allowed-none")
     } else {
-        say!("report-peer-allowed", ips = peer.allowed_ips.join(" "))
+        say!("report-peer-allowed", ips = prefixes(&peer.allowed_ips))
     };
     format!("{short}…, {endpoint}, {handshake}, {allowed}")
 }

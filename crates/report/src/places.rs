@@ -2,6 +2,13 @@
 
 use wirespeed_words::say;
 
+use crate::room;
+
+/// One machine's name, in one line.
+pub(crate) fn name(machine: &str) -> String {
+    room::name(&told(machine))
+}
+
 /// `wg0 on here`, `here to ssh://root@nas`: with this machine as the reader's language names it.
 pub fn told(place: &str) -> String {
     // A namespace or a host may be called so, too, but has something before it: `netns:here`.

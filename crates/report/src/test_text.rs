@@ -4,13 +4,18 @@ use wirespeed_doctor::{End, Verdict};
 use wirespeed_words::say;
 
 use crate::diff::{self, Against, Change};
-use crate::doctor_text::{missing, told};
+use crate::doctor_text::told;
 use crate::exchange_text;
-use crate::look::{Look, clean, table};
+use crate::lists::{all_missing, at_most, more};
+use crate::look::{Look, table};
 use crate::measured_text::{self, or_unknown};
 use crate::over_time;
 use crate::record::TestRecord;
+use crate::room::{drawn, name};
 use crate::units;
+
+/// Remarks on comparisons shown without `-v`.
+const REMARKS_SHOWN: usize = 20;
 
 /// Bare against tunnel.
 pub fn test(record: &TestRecord, look: &Look) -> String {
@@ -21,10 +26,10 @@ pub fn test(record: &TestRecord, look: &Look) -> String {
     let tunnel = match far {
         Some(far) => say!(
             "report-tunnel-to",
-            interface = &record.interface,
-            far = clean(&far.name)
+            interface = name(&record.interface),
+            far = name(&far.name)
         ),
-        None => record.interface.clone(),
+        None => name(&record.interface),
     };
     let carried = measured_text::carried(&record.comparisons)
         .or_else(|| exchange_text::carried(record.exchanges.as_ref()));
@@ -55,25 +60,27 @@ pub fn test(record: &TestRecord, look: &Look) -> String {
     };
     out.push_str(&measured_text::road(&record.comparisons, look));
     if !look.details {
-        out.push_str(&over_time::throughput(&record.comparisons, look));
+        let drawn = drawn(&record.comparisons);
+        out.push_str(&over_time::throughput(&drawn, look));
+        out.push_str(&more(record.comparisons.len(), drawn.len(), look));
     }
-    for comparison in &record.comparisons {
-        for remark in &comparison.remarks {
-            let text = told(&measured_text::title(comparison), remark);
-            out.push_str(&look.labelled(&say!("report-label-note"), 8, &text));
-        }
+    let remarks = record.comparisons.iter().flat_map(|one| {
+        let title = measured_text::title(one);
+        one.remarks.iter().map(move |remark| told(&title, remark))
+    });
+    let shown = at_most(REMARKS_SHOWN, look);
+    for text in remarks.clone().take(shown) {
+        out.push_str(&look.labelled(&say!("report-label-note"), 8, &text));
     }
+    out.push_str(&more(remarks.count(), shown, look));
     if let Some(exchanges) = &record.exchanges {
         out.push_str(&exchange_text::exchanges(exchanges, look));
     }
-    if !record.not_measured.is_empty() {
-        out.push('\n');
-        out.push_str(&look.bold(&say!("report-not-measured")));
-        out.push('\n');
-        for item in &record.not_measured {
-            out.push_str(&missing(item, look));
-        }
-    }
+    out.push_str(&all_missing(
+        &say!("report-not-measured"),
+        &record.not_measured,
+        look,
+    ));
     if look.details {
         out.push_str(&measured_text::comparisons(&record.comparisons, look));
         out.push_str(&measured_text::machines(&record.machines, None, look));

@@ -4,14 +4,16 @@ use wirespeed_doctor::{End, Goal, Verdict};
 use wirespeed_measure::Direction;
 use wirespeed_settings::{Setting, Value};
 use wirespeed_tune::{ChangeMade, Experiment, Outcome, Stage, guard_word};
-use wirespeed_words::say;
+use wirespeed_words::{clean_lines, say};
 
 use crate::changes_text::put_back_words;
-use crate::doctor_text::{missing, told};
-use crate::look::{Look, clean, table_or_stacked};
+use crate::doctor_text::told;
+use crate::lists::all_missing;
+use crate::look::{Look, table_or_stacked};
 use crate::measured_text::or_unknown;
 use crate::over_time;
 use crate::record::{PlanRecord, TuneRecord};
+use crate::room::clean;
 use crate::{places, readers_words, units};
 
 /// Columns of the labels of an experiment.
@@ -40,14 +42,11 @@ pub fn tune(record: &TuneRecord, far_options: &str, look: &Look) -> String {
         out.push('\n');
         out.push_str(&stages(&outcome.stages, look));
     }
-    if !outcome.not_tried.is_empty() {
-        out.push('\n');
-        out.push_str(&look.bold(&say!("report-tune-not-tried")));
-        out.push('\n');
-        for item in &outcome.not_tried {
-            out.push_str(&missing(item, look));
-        }
-    }
+    out.push_str(&all_missing(
+        &say!("report-tune-not-tried"),
+        &outcome.not_tried,
+        look,
+    ));
     if let Some(why) = &outcome.ended_early {
         out.push('\n');
         out.push_str(&look.verdict(&say!("report-word-ended-early"), Look::warn, why));
@@ -158,18 +157,18 @@ fn how_to_go_on(record: &TuneRecord, far_options: &str, look: &Look) -> String {
         Some(seconds) if !record.confirmed => {
             let text = say!("report-tune-confirm", time = units::time(seconds));
             out.push_str(&look.paragraph(0, &text));
-            out.push_str(&look.labelled_command(
+            out.push_str(&look.labelled_commands(
                 &say!("report-label-keep-it"),
                 NEXT,
-                &format!("wirespeed tune confirm{far_options}"),
+                &[format!("wirespeed tune confirm{far_options}")],
             ));
         }
         _ => out.push_str(&look.paragraph(0, &say!("report-tune-confirmed"))),
     }
-    out.push_str(&look.labelled_command(
+    out.push_str(&look.labelled_commands(
         &say!("report-label-put-it-back"),
         NEXT,
-        &format!("wirespeed tune undo{far_options}"),
+        &[format!("wirespeed tune undo{far_options}")],
     ));
     if look.details || record.confirmed {
         out.push_str(&over_restarts(&record.outcome.kept, look));
@@ -205,7 +204,7 @@ pub fn plan(record: &PlanRecord) -> String {
     record
         .plan
         .iter()
-        .map(|(_, script)| script.as_str())
+        .map(|(_, script)| clean_lines(script))
         .collect::<Vec<_>>()
         .join("\n")
 }

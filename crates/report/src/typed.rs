@@ -24,7 +24,7 @@ pub(crate) fn is_typed(text: &str) -> bool {
 pub(crate) fn behind(host: &str) -> String {
     format!(
         "{COMMENT}{}",
-        say!("report-typed-on", host = places::told(host))
+        say!("report-typed-on", host = places::name(host))
     )
 }
 

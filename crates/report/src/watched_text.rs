@@ -4,7 +4,7 @@ use wirespeed_facts::{CoreTime, Known};
 use wirespeed_measure::{PassiveWatch, PeerWatched, RateSweep, SequenceProbe, Via, Watched};
 use wirespeed_words::say;
 
-use crate::look::{Look, clean, table, table_or_without};
+use crate::look::{Look, table, table_or_without};
 use crate::measured_text::{PROBES, or_unknown};
 use crate::record::{DoctorRecord, MachineRecord, Measurements};
 use crate::{places, units};
@@ -73,7 +73,7 @@ fn row_of(machine: &MachineRecord, watched: &Watched) -> Vec<String> {
         .as_ref()
         .and_then(|interface| rates(watched, interface));
     vec![
-        clean(&places::told(&machine.name)),
+        places::name(&machine.name),
         rates.map_or_else(unknown, |rates| units::rate(rates.0)),
         rates.map_or_else(unknown, |rates| units::rate(rates.1)),
         watched

@@ -2,10 +2,14 @@
 
 #[path = "html/browser.rs"]
 mod browser;
+#[path = "html/buried.rs"]
+mod buried;
 #[path = "html/hostile.rs"]
 mod hostile;
 #[path = "html/in_a_browser.rs"]
 mod in_a_browser;
+#[path = "html/in_a_terminal.rs"]
+mod in_a_terminal;
 #[path = "html/pages.rs"]
 mod pages;
 #[path = "html/records.rs"]
@@ -105,6 +109,10 @@ fn what_comes_from_outside_stays_text() {
             "<script",
             "onerror=alert(2)>",
             "\u{202e}",
+            "\u{2028}",
+            "\nhealthy  curl",
+            "\r",
+            "\t",
             "\u{200f}",
             "\u{2067}",
             "]]>-->",
@@ -166,7 +174,7 @@ fn a_tune_of_many_experiments_stays_under_a_megabyte() {
     assert!(experiments[0].samples[0].intervals.len() > 100);
     let page = html::tune(&record, "");
     assert!(page.len() < 1_000_000, "{} bytes", page.len());
-    assert!(page.contains("The loads of 20 more experiments are not drawn"));
+    assert!(page.contains("The loads of 28 more experiments are not drawn"));
     assert!(page.contains("136 more groups of runs are not shown"));
 }
 

@@ -16,7 +16,7 @@ mod message;
 pub mod units;
 
 pub use message::{Value, is_there, message};
-pub use wirespeed_language::{Language, clean, language, quoted, speak, within};
+pub use wirespeed_language::{Language, clean, clean_lines, language, quoted, speak, within};
 
 /// The message of a key, in the language of the moment, with its variables filled in: `say!("key", name = value, …)`.
 ///

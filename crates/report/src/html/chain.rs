@@ -6,7 +6,7 @@ use wirespeed_words::say;
 
 use super::svg::{Drawn, Entry, Figure, Marks, Quantity, Scale, WIDTH, fit, level, px};
 use super::table::{Cell, table};
-use crate::look::clean;
+use crate::room::name;
 use crate::units;
 
 /// One direction of one hop or of the whole.
@@ -24,8 +24,8 @@ pub(super) fn figure(report: &HopReport) -> Figure {
             bars.push(Bar {
                 name: say!(
                     "html-hop-name",
-                    from = &hop.from,
-                    to = &hop.to,
+                    from = name(&hop.from),
+                    to = name(&hop.to),
                     direction = rates.direction.word()
                 ),
                 road: rates.bare,
@@ -118,7 +118,7 @@ pub(super) fn rows(report: &HopReport) -> Markup {
     for (hop, verdict) in report.measured.hops.iter().zip(&report.hops) {
         for (index, rates) in hop.rates.iter().enumerate() {
             let mut row = vec![
-                Cell::text(format!("{} → {}", clean(&hop.from), clean(&hop.to))),
+                Cell::text(format!("{} → {}", name(&hop.from), name(&hop.to))),
                 Cell::text(rates.direction.word()),
                 rate(rates.bare),
                 rate(rates.tunnel),

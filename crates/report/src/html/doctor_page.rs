@@ -7,14 +7,15 @@ use wirespeed_words::say;
 use super::finding::{self, Commands};
 use super::machines::During;
 use super::page::{Section, Top, page};
-use super::svg::{Figure, grid};
+use super::svg::Figure;
 use super::verdict::{self, Answer, Tone, sentence};
 use super::{
-    about, ends_of, forest, load_figures, machine_figures, machines, machines_section, measured,
-    missing, round_trips, section, timeline,
+    about, charts, ends_of, forest, load_figures, machine_figures, machines, machines_section,
+    measured, missing, round_trips, section, timeline,
 };
 use crate::measured_text::carried;
 use crate::record::{DoctorRecord, HEALTHY_RATIO};
+use crate::room::drawn;
 use crate::{places, watched_text};
 
 /// The doctor's answer. `far_options` are those the user gave (` --far ssh://…`), for the commands it suggests.
@@ -68,7 +69,7 @@ pub(super) fn doctor_sections(record: &DoctorRecord, commands: Commands<'_>) -> 
     sections.push(section(
         "charts",
         say!("html-charts"),
-        grid(&doctor_figures(record)),
+        charts(&doctor_figures(record), comparisons),
     ));
     sections.push(section(
         "measurements",
@@ -134,7 +135,7 @@ fn doctor_figures(record: &DoctorRecord) -> Vec<Figure> {
         figures.push(timeline::watched(passive, &record.machines));
         for machine in &record.machines {
             let groups = [machines::watched(passive, machine.end)];
-            let host = places::told(&machine.name);
+            let host = places::name(&machine.name);
             figures.push(machines::heat(&host, &groups, During::Watch));
         }
         let ends = ends_of(&record.machines, |end| {
@@ -143,14 +144,15 @@ fn doctor_figures(record: &DoctorRecord) -> Vec<Figure> {
         figures.push(machines::drops(&ends, During::Watch));
         return figures;
     }
-    figures.push(forest::shares(comparisons, HEALTHY_RATIO));
-    figures.extend(load_figures(comparisons));
+    let drawn = drawn(comparisons);
+    figures.push(forest::shares(&drawn, HEALTHY_RATIO));
+    figures.extend(load_figures(&drawn));
     figures.push(round_trips::idle_and_loaded(
         [
             Some(&measured.idle_rtt_bare),
             Some(&measured.idle_rtt_tunnel),
         ],
-        comparisons,
+        &drawn,
         &measured.soaks,
     ));
     figures.extend(machine_figures(

@@ -7,9 +7,10 @@ use wirespeed_settings::shell_word;
 use wirespeed_words::say;
 
 use super::prose::prose;
+use super::room;
 use super::table::{Cell, table};
-use crate::look::clean;
-use crate::{readers_words, typed, units};
+use crate::room::{cell, commands, name};
+use crate::{places, readers_words, typed, units};
 
 /// What the commands of a report begin with and end in.
 #[derive(Clone, Copy, Default)]
@@ -22,28 +23,46 @@ pub(super) struct Commands<'a> {
     pub(super) on: &'a str,
 }
 
+impl Commands<'_> {
+    /// The tune that tries what is said of a finding.
+    fn tune(self, code: &str) -> String {
+        let (interface, far_options, on) = (shell_word(self.interface), self.far_options, self.on);
+        format!("wirespeed tune {interface}{far_options} --only {code}{on}")
+    }
+}
+
+/// Bytes of a page that findings have, that what follows from one has, and what could not be measured or would not help.
+const ROOM: usize = 150_000;
+const ROOM_EXPLAINED: usize = 20_000;
+const ROOM_LISTED: usize = 40_000;
+
 /// Every finding, worst first, with what follows from it.
-pub(super) fn findings(all: &[Finding], commands: Commands<'_>) -> Markup {
-    let all: Vec<Finding> = all.iter().map(readers_words::finding).collect();
+pub(super) fn findings(all: &[Finding], fix: Commands<'_>) -> Markup {
+    let causes: Vec<Option<usize>> = all.iter().map(|one| one.cause_in(all)).collect();
     let roots = all
         .iter()
         .enumerate()
         .filter(|(_, finding)| finding.consequence_of.is_none());
-    html! {
-        @for (place, finding) in roots {
-            @let explained: Vec<&Finding> = all
-                .iter()
-                .filter(|one| one.cause_in(&all) == Some(place))
-                .collect();
-            (card(finding, &explained, commands))
-        }
-    }
+    let (cards, left) = room::of_page(ROOM, roots, |(place, finding)| {
+        let explained = all.iter().zip(&causes);
+        let explained = explained.filter(|(_, cause)| **cause == Some(place));
+        let finding = readers_words::finding(finding);
+        card(&finding, explained.map(|(one, _)| one), fix)
+    });
+    html! { (cards) (room::more(left)) }
 }
 
-fn card(finding: &Finding, explained: &[&Finding], commands: Commands<'_>) -> Markup {
+fn card<'a>(
+    finding: &Finding,
+    explained: impl Iterator<Item = &'a Finding>,
+    fix: Commands<'_>,
+) -> Markup {
+    let (explained, left) = room::of_page(ROOM_EXPLAINED, explained, |one| {
+        html! { li { code { (name(&one.code)) } " – " (prose(&places::told(&one.because))) } }
+    });
     let tried = finding.remedies.iter().any(|one| !one.changes.is_empty());
     html! {
-        article class={ "finding " (class_of(finding.severity)) } data-code=(clean(&finding.code)) {
+        article class={ "finding " (class_of(finding.severity)) } data-code=(name(&finding.code)) {
             header {
                 p.badges {
                     b.badge { (severity_word(finding.severity)) }
@@ -51,16 +70,13 @@ fn card(finding: &Finding, explained: &[&Finding], commands: Commands<'_>) -> Ma
                     span.sure { (say!("html-sure", share = units::percent(finding.confidence))) }
                 }
                 h3 { (title_of(&finding.code)) }
-                p.code { code { (clean(&finding.code)) } }
+                p.code { code { (name(&finding.code)) } }
             }
             p.because { (prose(&finding.because)) }
-            @if !explained.is_empty() {
+            @if !explained.0.is_empty() {
                 p.sub { (say!("html-explains")) }
-                ul {
-                    @for one in explained {
-                        li { code { (clean(&one.code)) } " – " (prose(&one.because)) }
-                    }
-                }
+                ul { (explained) }
+                (room::more(left))
             }
             @if !finding.evidence.is_empty() {
                 h4 { (say!("html-evidence")) }
@@ -69,17 +85,14 @@ fn card(finding: &Finding, explained: &[&Finding], commands: Commands<'_>) -> Ma
             @if tried {
                 h4 { (say!("html-fix")) }
                 p { (say!("html-fix-note")) }
-                pre {
-                    "wirespeed tune " (clean(&shell_word(commands.interface))) (clean(commands.far_options))
-                    " --only " (clean(&finding.code)) (clean(commands.on))
-                }
+                (pre(&[fix.tune(&finding.code)]))
             }
             @if !finding.remedies.is_empty() {
                 h4 { (say!("html-remedies", count = finding.remedies.len())) }
                 ol.remedies { @for one in &finding.remedies { li { (remedy(one)) } } }
             }
             (refused(&finding.refused))
-            p.more { (say!("html-read-on")) " " code { "wirespeed explain " (clean(&finding.code)) } }
+            p.more { (say!("html-read-on")) " " code { "wirespeed explain " (name(&finding.code)) } }
         }
     }
 }
@@ -104,11 +117,11 @@ fn severity_word(severity: Severity) -> String {
 pub(super) fn title_of(code: &str) -> String {
     let known = wirespeed_doctor::codes();
     let title = known.into_iter().find(|(one, _)| *one == code);
-    title.map_or_else(|| clean(code), |(_, title)| title)
+    title.map_or_else(|| name(code), |(_, title)| title)
 }
 
 fn place(finding: &Finding) -> String {
-    let host = clean(&finding.host);
+    let host = name(&finding.host);
     match finding.direction {
         Some(direction) => say!(
             "html-place-direction",
@@ -127,15 +140,15 @@ fn evidence(lines: &[EvidenceLine]) -> Markup {
         say!("html-evidence-after"),
     ];
     let known = |value: Option<String>| match value {
-        Some(text) => Cell::number(clean(&text)),
+        Some(text) => Cell::number(text),
         None => Cell::number("–".to_owned()),
     };
     let rows: Vec<Vec<Cell>> = lines
         .iter()
         .map(|line| {
             vec![
-                Cell::text(clean(&line.what)),
-                Cell::text(clean(&line.r#where)),
+                Cell::text(line.what.clone()),
+                Cell::text(line.r#where.clone()),
                 known(units::value(&line.before, &line.unit)),
                 known(units::value(&line.after, &line.unit)),
             ]
@@ -153,7 +166,7 @@ fn remedy(remedy: &Remedy) -> Markup {
     html! {
         p { (prose(&remedy.title)) }
         @if !remedy.commands.is_empty() {
-            pre { (clean(&remedy.commands.join("\n"))) }
+            (pre(&remedy.commands))
         }
         @if notes.iter().any(|(_, text)| !text.is_empty()) {
             details {
@@ -162,7 +175,7 @@ fn remedy(remedy: &Remedy) -> Markup {
                     @for (name, text) in &notes {
                         @if !text.is_empty() {
                             dt { (name) }
-                            dd { @if typed::is_typed(text) { pre { (clean(text)) } } @else { (prose(text)) } }
+                            dd { @if typed::is_typed(text) { (pre(&text.lines().collect::<Vec<_>>())) } @else { (prose(text)) } }
                         }
                     }
                 }
@@ -171,27 +184,37 @@ fn remedy(remedy: &Remedy) -> Markup {
     }
 }
 
+fn pre<T: AsRef<str>>(lines: &[T]) -> Markup {
+    html! { pre { (commands(lines).join("\n")) } }
+}
+
 /// What people try that would not help.
 pub(super) fn refused(refused: &[Refusal]) -> Markup {
     html! {
         @if !refused.is_empty() {
+            @let (listed, left) = room::of_page(ROOM_LISTED, refused, |one| {
+                let one = readers_words::refusal(one);
+                html! { dt { (prose(&one.remedy)) } dd { (prose(&one.why)) } }
+            });
             h4 { (say!("html-refused")) }
-            dl.refused {
-                @for one in refused.iter().map(readers_words::refusal) { dt { (prose(&one.remedy)) } dd { (prose(&one.why)) } }
-            }
+            dl.refused { (listed) }
+            (room::more(left))
         }
     }
 }
 
 /// What could not be measured or checked, and why.
 pub(super) fn missing(items: &[NotMeasured]) -> Markup {
-    let items: Vec<NotMeasured> = items.iter().map(readers_words::not_measured).collect();
-    html! {
-        dl.missing {
-            @for same in items.chunk_by(|one, next| one.what == next.what) {
-                dt { (clean(&same[0].what)) }
-                @for one in same { dd { (prose(&one.because)) } }
-            }
+    let before = std::iter::once(None).chain(items.iter().map(Some));
+    let (listed, left) = room::of_page(ROOM_LISTED, items.iter().zip(before), |(one, before)| {
+        let told = readers_words::not_measured(one);
+        html! {
+            @if before.is_none_or(|before| before.what != one.what) { dt { (cell(&told.what)) } }
+            dd { (prose(&told.because)) }
         }
+    });
+    html! {
+        dl.missing { (listed) }
+        (room::more(left))
     }
 }

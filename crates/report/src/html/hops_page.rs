@@ -11,8 +11,8 @@ use super::prose::prose;
 use super::svg::grid;
 use super::verdict::{self, Answer, sentence};
 use super::{chain, missing, section};
-use crate::look::clean;
 use crate::record::HopsRecord;
+use crate::room::{clean, name};
 use crate::{readers_words, typed};
 
 /// A chain of hops, and the doctor's look at its worst one.
@@ -76,7 +76,11 @@ pub fn hops(record: &HopsRecord) -> String {
     let last = machines.last().map(|hop| hop.to.as_str());
     let top = Top {
         kind: say!("html-kind-hops"),
-        about: format!("{} → {}", first.unwrap_or("–"), last.unwrap_or("–")),
+        about: format!(
+            "{} → {}",
+            name(first.unwrap_or("–")),
+            name(last.unwrap_or("–"))
+        ),
         when: report.measured.started_at.or_else(|| {
             let doctor = record.doctor.as_ref()?;
             Some(doctor.machines.first()?.facts.taken_at)

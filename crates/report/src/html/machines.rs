@@ -10,11 +10,13 @@ use wirespeed_words::{say, units};
 
 use super::palette::HEAT_STEPS;
 use super::svg::{Drawn, Entry, Figure, RIGHT, Scale, WIDTH, fit, px};
+use crate::room::name;
 
 /// Cores that are shown; of more, the busiest.
 const MOST_CORES: usize = 48;
-/// Columns of a heat map; of more loads, neighbours are taken together.
+/// Columns of a heat map, fewer where many cores have rows; of more loads, neighbours are taken together.
 const MOST_COLUMNS: usize = 60;
+const MOST_CELLS: usize = 1500;
 /// Groups that find room beside each other; each has a letter of its own.
 const MOST_GROUPS: usize = 24;
 /// Share of busy time from which on each step of the heat map begins.
@@ -81,7 +83,11 @@ pub(super) fn heat(machine: &str, groups: &[Group<'_>], during: During) -> Figur
         };
     }
     let columns: usize = groups.iter().map(|group| group.deltas.len()).sum();
-    let together = columns.div_ceil(MOST_COLUMNS).max(1);
+    let deltas = || groups.iter().flat_map(|group| &group.deltas);
+    let count = deltas().map(|delta| delta.cores.len()).max();
+    let count = count.unwrap_or_default();
+    let most = MOST_COLUMNS.min(MOST_CELLS / count.clamp(1, MOST_CORES));
+    let together = columns.div_ceil(most).max(1);
     let table: Vec<(&str, Vec<Vec<f64>>)> = groups
         .iter()
         .map(|group| {
@@ -95,12 +101,6 @@ pub(super) fn heat(machine: &str, groups: &[Group<'_>], during: During) -> Figur
             .filter_map(|column| column.get(core).copied())
             .fold(0.0, f64::max)
     };
-    let count = table
-        .iter()
-        .flat_map(|(_, columns)| columns)
-        .map(Vec::len)
-        .max()
-        .unwrap_or_default();
     let mut cores: Vec<usize> = (0..count).collect();
     cores.sort_by(|one, other| busiest(*other).total_cmp(&busiest(*one)));
     let top = cores.first().copied().unwrap_or_default();
@@ -272,12 +272,13 @@ pub(super) fn drops(ends: &[(String, Vec<&CountersDelta>)], during: During) -> F
         }
         let named = sums.into_iter().filter(|(_, count)| *count > 0);
         found.extend(named.map(|(place, count)| {
-            let name = if ends.len() > 1 {
+            let place = name(&place);
+            let row = if ends.len() > 1 {
                 say!("html-drops-name", place = place, host = host)
             } else {
                 place
             };
-            (name, count as f64)
+            (row, count as f64)
         }));
     }
     found.sort_by(|one, other| other.1.total_cmp(&one.1));

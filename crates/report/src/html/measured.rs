@@ -10,14 +10,20 @@ use wirespeed_measure::{
 use wirespeed_words::say;
 
 use super::prose::prose;
+use super::room;
 use super::table::{Cell, table};
-use crate::look::clean;
 use crate::measured_text::title;
 use crate::record::{DoctorRecord, MachineRecord, Measurements, failures};
+use crate::room::{cell, name};
 use crate::{places, units, watched_text};
 
 /// Peers of one machine that are told.
 const PEERS_TOLD: usize = 10;
+/// Links of one machine that are told.
+const LINKS_TOLD: usize = 10;
+/// Bytes of a page that all pairs have, and that what is noted of comparisons has.
+const ROOM_PAIRS: usize = 80_000;
+const ROOM_NOTES: usize = 40_000;
 
 fn known<T>(value: Option<T>, text: impl FnOnce(T) -> String) -> Cell {
     Cell::number(value.map_or_else(|| "–".to_owned(), text))
@@ -61,20 +67,26 @@ pub(super) fn comparisons(comparisons: &[Comparison]) -> Markup {
             ]
         })
         .collect();
+    let notes = comparisons
+        .iter()
+        .flat_map(|one| (one.remarks.iter().chain(&one.bare_unknown)).map(move |note| (one, note)));
+    let (noted, unnoted) = room::of_page(ROOM_NOTES, notes, |(one, note)| {
+        html! { p.note { b { (title(one)) } " – " (prose(note)) } }
+    });
+    let paired: Vec<&Comparison> = comparisons
+        .iter()
+        .filter(|one| !one.pairs.is_empty())
+        .collect();
+    let (every_pair, unlisted) = room::of_page(ROOM_PAIRS, &paired, |one| {
+        html! { h4 { (title(one)) } (pairs(one)) }
+    });
     html! {
         @if !rows.is_empty() { (table(&heads, &rows)) }
-        @for one in comparisons {
-            @let notes = one.remarks.iter().chain(&one.bare_unknown);
-            @for note in notes {
-                p.note { b { (title(one)) } " – " (prose(note)) }
-            }
-        }
-        @if comparisons.iter().any(|one| !one.pairs.is_empty()) {
+        (noted) (room::more(unnoted))
+        @if !paired.is_empty() {
             details {
                 summary { (say!("html-every-pair")) }
-                @for one in comparisons {
-                    @if !one.pairs.is_empty() { h4 { (title(one)) } (pairs(one)) }
-                }
+                (every_pair) (room::more(unlisted))
             }
         }
     }
@@ -215,7 +227,7 @@ fn rtt_words(rtt: &Known<RttSummary>) -> String {
 /// Names and what they are.
 fn pairs_of(rows: &[[String; 2]]) -> Markup {
     html! {
-        dl.facts { @for [name, text] in rows { dt { (clean(name)) } dd { (clean(text)) } } }
+        dl.facts { @for [name, text] in rows { dt { (cell(name)) } dd { (cell(text)) } } }
     }
 }
 
@@ -280,7 +292,7 @@ pub(super) fn machines(machines: &[MachineRecord], own: Option<&str>) -> Markup 
         div.machines {
             @for machine in machines {
                 section.card {
-                    h3 { (clean(&places::told(&machine.name))) }
+                    h3 { (places::name(&machine.name)) }
                     (pairs_of(&lines(machine, own)))
                 }
             }
@@ -292,17 +304,21 @@ fn lines(machine: &MachineRecord, own: Option<&str>) -> Vec<[String; 2]> {
     let facts = &machine.facts;
     let mut lines = Vec::new();
     if let Known::Value(system) = &facts.host.system {
-        lines.push([say!("html-machine-system"), system.clone()]);
+        lines.push([say!("html-machine-system"), name(system)]);
     }
     lines.push([
         say!("html-machine-kernel"),
-        format!("{} {}", facts.host.kernel, facts.host.architecture),
+        format!(
+            "{} {}",
+            name(&facts.host.kernel),
+            name(&facts.host.architecture)
+        ),
     ]);
     let cores = say!("html-machine-cores", count = facts.cpu.online);
     lines.push([
         say!("html-machine-cpu"),
         match &facts.cpu.model {
-            Known::Value(model) => format!("{model}, {cores}"),
+            Known::Value(model) => format!("{}, {cores}", name(model)),
             Known::Unknown(_) => cores,
         },
     ]);
@@ -317,14 +333,14 @@ fn lines(machine: &MachineRecord, own: Option<&str>) -> Vec<[String; 2]> {
             Implementation::Userspace {
                 program: Some(program),
                 ..
-            } => say!("html-machine-by-program", program = program),
+            } => say!("html-machine-by-program", program = name(program)),
             Implementation::Userspace { program: None, .. } => say!("html-machine-by-userspace"),
         };
         lines.push([
             say!("html-machine-tunnel"),
             say!(
                 "html-machine-tunnel-text",
-                name = &tunnel.name,
+                name = name(&tunnel.name),
                 mtu = units::bytes(f64::from(tunnel.mtu)),
                 by = by
             ),
@@ -343,16 +359,16 @@ fn lines(machine: &MachineRecord, own: Option<&str>) -> Vec<[String; 2]> {
             lines.push([say!("html-machine-peers"), say!("html-more", count = more)]);
         }
     }
-    for name in &facts.outer_links {
-        if let Some(link) = facts.link(name) {
+    for outer in facts.outer_links.iter().take(LINKS_TOLD) {
+        if let Some(link) = facts.link(outer) {
             let driver = match &link.driver {
                 Known::Value(driver) => driver.clone(),
                 Known::Unknown(_) => link.kind.clone().unwrap_or_else(|| "–".to_owned()),
             };
             let mut text = say!(
                 "html-machine-link-text",
-                name = name,
-                driver = driver,
+                name = name(outer),
+                driver = name(&driver),
                 mtu = units::bytes(f64::from(link.mtu))
             );
             if let Known::Value(speed) = link.speed {
@@ -362,9 +378,9 @@ fn lines(machine: &MachineRecord, own: Option<&str>) -> Vec<[String; 2]> {
             lines.push([say!("html-machine-link"), text]);
         }
     }
-    for name in ["net.ipv4.tcp_congestion_control", "net.core.rmem_max"] {
-        if let Some(Known::Value(value)) = facts.sysctls.get(name) {
-            lines.push([name.to_owned(), value.clone()]);
+    for sysctl in ["net.ipv4.tcp_congestion_control", "net.core.rmem_max"] {
+        if let Some(Known::Value(value)) = facts.sysctls.get(sysctl) {
+            lines.push([sysctl.to_owned(), name(value)]);
         }
     }
     lines

@@ -4,7 +4,7 @@ use maud::{DOCTYPE, Markup, PreEscaped, html};
 use wirespeed_words::{language, say};
 
 use super::palette;
-use crate::look::clean;
+use crate::room::clean;
 
 /// What a browser may do with the page: show it, with the styles in it. No script runs, nothing is loaded, nothing is sent.
 const POLICY: &str =

@@ -2,7 +2,7 @@
 
 use maud::{Markup, html};
 
-use crate::look::clean;
+use crate::room::clean;
 
 /// A text whose backquoted parts are code. A backquote without its other one is a character like any.
 pub(super) fn prose(text: &str) -> Markup {

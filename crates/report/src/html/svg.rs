@@ -8,7 +8,7 @@ use maud::{Markup, html};
 use wirespeed_words::{say, units};
 
 use super::prose::prose;
-use crate::look::clean;
+use crate::room::{clean, cut};
 
 /// Charts are drawn as wide as the column of a telephone, in CSS pixels, and grow with theirs.
 pub(super) const WIDTH: f64 = 360.0;
@@ -16,6 +16,9 @@ pub(super) const WIDTH: f64 = 360.0;
 pub(super) const RIGHT: f64 = 352.0;
 /// Room for the numbers of an axis on the left.
 pub(super) const LEFT: f64 = 40.0;
+/// Letters of the words that tell a chart.
+const MOST_WORDS: usize = 8000;
+
 /// A chart on the page, or why there is none.
 pub(super) struct Figure {
     /// Which chart (`throughput`), for styles and tests.
@@ -78,7 +81,7 @@ fn figure(one: &Figure, index: usize) -> Markup {
                 Ok(drawn) => {
                     svg viewBox={ "0 0 " (px(WIDTH)) " " (px(drawn.height)) } role="img" aria-labelledby={ (id) "-title " (id) "-words" } {
                         title id={ (id) "-title" } { (clean(&one.title)) }
-                        desc id={ (id) "-words" } { (clean(&drawn.words)) }
+                        desc id={ (id) "-words" } { (cut(&drawn.words, MOST_WORDS)) }
                         (drawn.body)
                     }
                     @if !drawn.caption.is_empty() { p.caption { (clean(&drawn.caption)) } }

@@ -4,6 +4,7 @@ use maud::{Markup, html};
 use wirespeed_words::say;
 
 use super::prose::prose;
+use crate::room;
 
 /// Rows of one table; the record has all of them.
 const MOST_ROWS: usize = 60;
@@ -57,7 +58,7 @@ pub(super) fn table(heads: &[String], rows: &[Vec<Cell>]) -> Markup {
                 @for row in rows.iter().take(MOST_ROWS) {
                     tr {
                         @for (cell, head) in row.iter().zip(heads) {
-                            td data-head=(head) class=[cell.class()] { (prose(&cell.text)) }
+                            td data-head=(head) class=[cell.class()] { (prose(&room::cell(&cell.text))) }
                         }
                     }
                 }

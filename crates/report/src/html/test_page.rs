@@ -5,15 +5,15 @@ use wirespeed_doctor::Verdict;
 use wirespeed_words::say;
 
 use super::page::{Top, page};
-use super::svg::grid;
 use super::verdict::{self, Answer, sentence};
 use super::{
-    about, forest, load_figures, machine_figures, machines_section, measured, missing, round_trips,
-    section,
+    about, charts, forest, load_figures, machine_figures, machines_section, measured, missing,
+    round_trips, section,
 };
 use crate::exchange_text;
 use crate::measured_text::carried;
 use crate::record::{HEALTHY_RATIO, TestRecord};
+use crate::room::drawn;
 
 /// Bare against tunnel.
 pub fn test(record: &TestRecord) -> String {
@@ -33,11 +33,12 @@ pub fn test(record: &TestRecord) -> String {
         word,
         sentences,
     };
-    let mut figures = vec![forest::shares(comparisons, HEALTHY_RATIO)];
-    figures.extend(load_figures(comparisons));
+    let drawn = drawn(comparisons);
+    let mut figures = vec![forest::shares(&drawn, HEALTHY_RATIO)];
+    figures.extend(load_figures(&drawn));
     figures.push(round_trips::idle_and_loaded(
         [Some(&record.idle_rtt_bare), Some(&record.idle_rtt_tunnel)],
-        comparisons,
+        &drawn,
         &[],
     ));
     figures.extend(machine_figures(&record.machines, comparisons, &[]));
@@ -54,7 +55,7 @@ pub fn test(record: &TestRecord) -> String {
                 (verdict::tiles(comparisons, Some(&record.idle_rtt_tunnel), HEALTHY_RATIO))
             },
         ),
-        section("charts", say!("html-charts"), grid(&figures)),
+        section("charts", say!("html-charts"), charts(&figures, comparisons)),
         section("measurements", say!("html-measurements"), measured),
     ];
     sections.extend(missing(&record.not_measured));

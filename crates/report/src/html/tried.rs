@@ -8,15 +8,20 @@ use wirespeed_words::say;
 
 use super::finding::title_of;
 use super::prose::prose;
+use super::room;
 use super::table::{Cell, table};
 use super::timeline::Loads;
 use super::verdict::sentence;
-use crate::look::clean;
+use crate::room::{cell, clean, name};
 use crate::{tune_text, units};
+
+/// Bytes of a page that experiments have.
+const ROOM: usize = 150_000;
 
 /// One remedy after the other.
 pub(super) fn experiments(all: &[Experiment]) -> Markup {
-    html! { @for one in all { (card(one)) } }
+    let (cards, left) = room::of_page(ROOM, all, card);
+    html! { (cards) (room::more(left)) }
 }
 
 fn card(one: &Experiment) -> Markup {
@@ -43,18 +48,18 @@ fn card(one: &Experiment) -> Markup {
         })
         .collect();
     html! {
-        article class={ "finding " (if one.kept { "kept" } else { "back" }) } data-code=(clean(&one.code)) {
+        article class={ "finding " (if one.kept { "kept" } else { "back" }) } data-code=(name(&one.code)) {
             header {
                 p.badges { b.badge { (if one.kept { say!("html-kept") } else { say!("html-put-back") }) } }
                 h3 { (title_of(&one.code)) }
-                p.code { code { (clean(&one.code)) } }
+                p.code { code { (name(&one.code)) } }
             }
             p.because {
                 (say!(
                     "html-change",
-                    what = clean(&one.setting),
-                    before = clean(&tune_text::value(one, &one.before)),
-                    after = clean(&tune_text::value(one, &one.after))
+                    what = cell(&one.setting),
+                    before = cell(&tune_text::value(one, &one.before)),
+                    after = cell(&tune_text::value(one, &one.after))
                 ))
             }
             p { (clean(&measured(one))) " " b { (clean(&gain(one))) } }
@@ -71,10 +76,10 @@ fn card(one: &Experiment) -> Markup {
                             li {
                                 (say!(
                                     "html-change-on",
-                                    host = clean(&made.host),
-                                    what = clean(&made.setting.describe()),
-                                    before = clean(&tune_text::setting_value(&made.setting, &made.before)),
-                                    after = clean(&tune_text::setting_value(&made.setting, &made.after))
+                                    host = name(&made.host),
+                                    what = cell(&made.setting.describe()),
+                                    before = cell(&tune_text::setting_value(&made.setting, &made.before)),
+                                    after = cell(&tune_text::setting_value(&made.setting, &made.after))
                                 ))
                             }
                         }
@@ -103,13 +108,13 @@ fn gain(one: &Experiment) -> String {
     )
 }
 
-fn guard_word(name: &str) -> String {
-    match name {
+fn guard_word(guard: &str) -> String {
+    match guard {
         "loaded-rtt" => say!("html-guard-loaded-rtt"),
         "goodput" => say!("html-guard-goodput"),
         "drops" => say!("html-guard-drops"),
         "cpu-per-byte" => say!("html-guard-cpu-per-byte"),
-        other => clean(other),
+        other => name(other),
     }
 }
 
@@ -124,7 +129,7 @@ pub(super) fn loads(one: &Experiment) -> Vec<Loads<'_>> {
                 .filter(|sample| sample.load.direction == direction)
                 .collect();
             (!samples.is_empty()).then(|| Loads {
-                title: format!("{}, {}", one.code, direction.word()),
+                title: format!("{}, {}", name(&one.code), direction.word()),
                 sides: [say!("html-without"), say!("html-with")],
                 taken: samples
                     .into_iter()
@@ -165,6 +170,6 @@ pub(super) fn stage_name(index: usize, stage: &Stage) -> String {
     if index == 0 {
         say!("html-stage-before")
     } else {
-        say!("html-stage-after", code = clean(&stage.label))
+        say!("html-stage-after", code = name(&stage.label))
     }
 }

@@ -14,13 +14,13 @@ use super::timeline::Loads;
 use super::verdict::{Answer, Tone};
 use super::{forest, round_trips, section, timeline, tried};
 use crate::changes_text::put_back_words;
-use crate::look::clean;
 use crate::record::TuneRecord;
+use crate::room::{commands, name};
 use crate::tune_text::change_words;
 use crate::{places, readers_words, units};
 
 /// Experiments whose loads are drawn over time; a page of more would take as long to open.
-const MOST_DRAWN: usize = 20;
+const MOST_DRAWN: usize = 12;
 
 /// What a tune did. `far_options` are those the user gave (` --far ssh://…`), for the commands it suggests.
 pub fn tune(record: &TuneRecord, far_options: &str) -> String {
@@ -103,7 +103,7 @@ pub fn tune(record: &TuneRecord, far_options: &str) -> String {
     let samples = experiments.iter().flat_map(|one| &one.samples);
     let top = Top {
         kind: say!("html-kind-tune"),
-        about: outcome.interface.clone(),
+        about: name(&outcome.interface),
         // Records of earlier releases have the moment of their loads alone.
         when: outcome
             .started_at
@@ -130,20 +130,20 @@ fn left_over(diagnosis: &Diagnosis, interface: &str, far_options: &str) -> Optio
 }
 
 fn go_on(record: &TuneRecord, far_options: &str) -> Markup {
-    let far = clean(far_options);
+    let typed = |what: &str| commands(&[format!("wirespeed tune {what}{far_options}")]).join("");
     html! {
         @if !record.outcome.kept.is_empty() {
             div.card {
                 @match record.outcome.confirm_within {
                     Some(seconds) if !record.confirmed => {
                         p { (say!("html-confirm", time = units::time(seconds))) }
-                        pre { "wirespeed tune confirm" (far) }
+                        pre { (typed("confirm")) }
                     }
                     _ => p { (say!("html-confirmed")) },
                 }
                 (over_restarts(&record.outcome.kept))
                 p { (say!("html-how-to-undo")) }
-                pre { "wirespeed tune undo" (far) }
+                pre { (typed("undo")) }
             }
         }
     }

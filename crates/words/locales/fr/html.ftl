@@ -282,6 +282,10 @@ html-changes = { $count ->
 html-measured-goodput = Débit utile { $before } sans, { $after } avec.
 html-measured-rtt = Aller-retour en charge { $before } sans, { $after } avec.
 html-measured-gain = Gain { $gain }, avec une confiance de 95 % entre { $low } et { $high }.
+html-comparisons-not-drawn = { $count ->
+    [one] Une autre comparaison n’est pas dessinée : seules le sont les premières, et celles dont le tunnel porte le moins de son chemin.
+   *[other] { $count } autres comparaisons ne sont pas dessinées : seules le sont les premières, et celles dont le tunnel porte le moins de son chemin.
+}
 html-loads-not-drawn = { $count ->
     [one] Les charges d’une autre expérience ne sont pas dessinées au fil du temps.
    *[other] Les charges de { $count } autres expériences ne sont pas dessinées au fil du temps.

@@ -63,6 +63,10 @@ report-details = -v montre tous les chiffres sur lesquels cela repose.
 
 # Constats.
 report-by-hand-more = { $title } (-v en montre les { $count } commandes)
+report-commands-too-long = { $count ->
+    [one] une commande, trop longue pour être montrée ici (--json la donne)
+   *[other] { $count } commandes, trop longues pour être montrées ici (--json les donne)
+}
 report-severity-critical = critique
 report-severity-warning = avertissement
 report-severity-info = information
