@@ -102,6 +102,25 @@ fn twins_have_the_same_outline() {
 }
 
 #[test]
+fn french_prose_has_french_apostrophes_and_quotation_marks() {
+    let mut wrong = Vec::new();
+    for page_in_french in pages().into_iter().filter(|page| in_french(page)) {
+        let mut in_code = false;
+        for event in parser(&page(&page_in_french)) {
+            match event {
+                Event::Start(Tag::CodeBlock(_)) => in_code = true,
+                Event::End(TagEnd::CodeBlock) => in_code = false,
+                Event::Text(text) if !in_code && text.contains(['\'', '"']) => {
+                    wrong.push(format!("{}: {text}", page_in_french.display()));
+                }
+                _ => {}
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
 fn on_a_plain_checkout_every_link_leads_somewhere() {
     let mut dead = Vec::new();
     let beside = BESIDE_THE_GUIDE.map(PathBuf::from);
