@@ -247,7 +247,10 @@ fn texts(tag: &str) -> BTreeMap<String, String> {
 fn text_of(pattern: &Pattern<String>, text: &mut String) {
     for element in &pattern.elements {
         match element {
-            PatternElement::TextElement { value } => text.push_str(value),
+            PatternElement::TextElement { value }
+            | PatternElement::Placeable {
+                expression: Expression::Inline(InlineExpression::StringLiteral { value }),
+            } => text.push_str(value),
             PatternElement::Placeable {
                 expression: Expression::Select { variants, .. },
             } => {
@@ -255,9 +258,6 @@ fn text_of(pattern: &Pattern<String>, text: &mut String) {
                     text_of(&variant.value, text);
                 }
             }
-            PatternElement::Placeable {
-                expression: Expression::Inline(InlineExpression::StringLiteral { value }),
-            } => text.push_str(value),
             // Something, so that what stands on either side stays apart.
             PatternElement::Placeable { .. } => text.push('…'),
         }
