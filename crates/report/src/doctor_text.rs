@@ -11,7 +11,7 @@ use crate::look::{Look, columns, wrap};
 use crate::measured_text;
 use crate::over_time;
 use crate::record::DoctorRecord;
-use crate::room::{clean, letters, name};
+use crate::room::{cell, clean, letters, name};
 use crate::{places, readers_words, typed, units, watched_text};
 
 /// Findings shown in full without `-v`.
@@ -285,8 +285,8 @@ fn by_hand(remedies: &[Remedy], look: &Look) -> String {
 }
 
 fn evidence_line(line: &EvidenceLine) -> String {
-    let before = units::value(&line.before, &line.unit);
-    let after = units::value(&line.after, &line.unit);
+    let value = |value| units::value(value, &line.unit).map(|text| cell(&text));
+    let (before, after) = (value(&line.before), value(&line.after));
     let values = match (before, after) {
         (Some(before), Some(after)) => format!("{before} → {after}"),
         (None, Some(value)) | (Some(value), None) => value,
@@ -294,9 +294,9 @@ fn evidence_line(line: &EvidenceLine) -> String {
     };
     clean(&say!(
         "report-evidence",
-        what = &line.what,
+        what = cell(&line.what),
         values = values,
-        place = &line.r#where
+        place = cell(&line.r#where)
     ))
 }
 
@@ -408,6 +408,8 @@ mod tests {
         assert_eq!(nothing_to_type, "  by hand   Do it\n");
         let many = by_hand(&[of(&["do this  # on gw1"; 5], false)], &look);
         assert_eq!(many, "  by hand   Do it (-v shows its 5 commands)\n");
+        let long = by_hand(&[of(&[&"do this ".repeat(300)], false)], &look);
+        assert_eq!(long, "  by hand   Do it (-v shows its command)\n");
     }
 
     #[test]

@@ -59,7 +59,10 @@ report-test-nothing = { $tunnel }: nothing could be measured.
 report-details = -v shows every figure behind this.
 
 # Findings.
-report-by-hand-more = { $title } (-v shows its { $count } commands)
+report-by-hand-more = { $count ->
+    [one] { $title } (-v shows its command)
+   *[other] { $title } (-v shows its { $count } commands)
+}
 report-commands-too-long = { $count ->
     [one] one command, too long to show here (--json has it)
    *[other] { $count } commands, too long to show here (--json has them)

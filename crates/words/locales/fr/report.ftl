@@ -62,7 +62,10 @@ report-test-nothing = { $tunnel } : rien n’a pu être mesuré.
 report-details = -v montre tous les chiffres sur lesquels cela repose.
 
 # Constats.
-report-by-hand-more = { $title } (-v en montre les { $count } commandes)
+report-by-hand-more = { $count ->
+    [one] { $title } (-v en montre la commande)
+   *[other] { $title } (-v en montre les { $count } commandes)
+}
 report-commands-too-long = { $count ->
     [one] une commande, trop longue pour être montrée ici (--json la donne)
    *[other] { $count } commandes, trop longues pour être montrées ici (--json les donne)
