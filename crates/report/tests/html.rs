@@ -296,6 +296,9 @@ fn the_answer_comes_first_and_commands_can_be_copied() {
     let undo = &record.findings[0].remedies[0].undo;
     assert_eq!(undo.lines().count(), 2);
     assert!(page.contains(&format!("<pre>{undo}</pre>")), "{undo}");
+    // What no command can do.
+    let socket = html::doctor(&records::case("socket-overflow"), "");
+    assert!(socket.contains("No command does this: <code>wirespeed tune</code> does."));
     let french = within(Language::French, || html::doctor(&record, ""));
     assert!(french.contains("<h2>Constats</h2>"), "{}", &french[..2000]);
     let test = html::test(&records::a_test());

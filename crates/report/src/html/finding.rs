@@ -167,6 +167,8 @@ fn remedy(remedy: &Remedy) -> Markup {
         p { (prose(&remedy.title)) }
         @if !remedy.commands.is_empty() {
             (pre(&remedy.commands))
+        } @else if !remedy.changes.is_empty() {
+            p.note { (prose(&say!("html-remedy-by-tune"))) }
         }
         @if notes.iter().any(|(_, text)| !text.is_empty()) {
             details {

@@ -49,9 +49,10 @@ html-evidence-after = After, or measured
 html-fix = Let wirespeed try it
 html-fix-note = Tries the remedy, measures with and without it in turn, keeps it only if the gain is proved, and puts everything back if nobody confirms.
 html-remedies = { $count ->
-    [one] The remedy, by hand
-   *[other] The remedies by hand, narrowest first
+    [one] The remedy
+   *[other] The remedies, narrowest first
 }
+html-remedy-by-tune = No command does this: `wirespeed tune` does.
 html-remedy-notes = Risk, how to keep it, how to undo it
 html-risk = Risk
 html-keep = To keep it over a restart

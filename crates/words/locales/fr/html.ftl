@@ -49,9 +49,10 @@ html-evidence-after = Après, ou mesuré
 html-fix = Laisser wirespeed l’essayer
 html-fix-note = Essaie le remède, mesure tour à tour avec et sans lui, ne le garde que si le gain est prouvé, et remet tout en place si personne ne confirme.
 html-remedies = { $count ->
-    [one] Le remède, à la main
-   *[other] Les remèdes à la main, du plus ciblé au plus large
+    [one] Le remède
+   *[other] Les remèdes, du plus ciblé au plus large
 }
+html-remedy-by-tune = Aucune commande ne le fait : `wirespeed tune` le fait.
 html-remedy-notes = Risque, comment le conserver, comment l’annuler
 html-risk = Risque
 html-keep = Pour le conserver après un redémarrage
