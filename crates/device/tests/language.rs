@@ -75,3 +75,14 @@ fn wrong_usage_is_told_in_the_readers_language_and_ends_the_same() {
     let complaint = said(&device("fr_FR.UTF-8", &["a\u{1b}[31m/"]).stderr);
     assert!(!complaint.contains('\u{1b}'), "{complaint:?}");
 }
+
+#[test]
+fn help_that_cannot_be_written_is_no_success() {
+    let full = std::fs::File::options().write(true).open("/dev/full");
+    let status = Command::new(env!("CARGO_BIN_EXE_wirespeed-device"))
+        .arg("--help")
+        .stdout(full.expect("/dev/full"))
+        .status()
+        .expect("wirespeed-device runs");
+    assert_eq!(status.code(), Some(1));
+}

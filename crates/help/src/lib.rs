@@ -40,7 +40,15 @@ pub fn parse<T: Parser>(typed: Vec<OsString>) -> Result<T, clap::Error> {
 
 /// Shows the help that was asked for, or what is wrong with the command line, and ends the program as clap does.
 pub fn end(error: &clap::Error) -> ! {
-    if language() == Language::English || is_help(error) {
+    if is_help(error) {
+        let code = match error.print() {
+            // Whoever reads it may have seen enough.
+            Err(why) if why.kind() != std::io::ErrorKind::BrokenPipe => 1,
+            _ => error.exit_code(),
+        };
+        std::process::exit(code);
+    }
+    if language() == Language::English {
         error.exit();
     }
     // It quotes what was typed, which must not steer the terminal.
