@@ -191,6 +191,8 @@ fn machine_of(error: &MeasureError) -> Option<String> {
 mod tests {
     use wirespeed_words::{Language, within};
 
+    use wirespeed_reach::NotStartedReason;
+
     use super::*;
 
     #[test]
@@ -243,7 +245,7 @@ mod tests {
         assert_eq!(failure.text.r#where, "gw2");
         let lost = TuneError::Reach(ReachError::NotStarted {
             machine,
-            reason: "there is no ssh; install it".to_owned(),
+            reason: NotStartedReason::NoSshCommand,
         });
         assert_eq!(Failure::from(lost).exit, Exit::Unmeasured);
     }

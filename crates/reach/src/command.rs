@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::process::Command;
 
-use crate::error::ReachError;
+use crate::error::{NotStartedReason, ReachError};
 use crate::options::OpenOptions;
 use crate::place::{Place, SshTarget};
 
@@ -13,13 +13,18 @@ pub(crate) fn for_place(place: &Place, options: &OpenOptions) -> Result<Command,
         Place::Here => Ok(command(&options.program, [OsString::from("agent")])),
         Place::Netns(name) => Ok(command(
             "ip",
-            ["netns".into(), "exec".into(), name.into(), options.program.clone().into(), OsString::from("agent")],
+            [
+                "netns".into(),
+                "exec".into(),
+                name.into(),
+                options.program.clone().into(),
+                OsString::from("agent"),
+            ],
         )),
         Place::Ssh(target) => ssh(place, target, options),
         Place::Iperf3 { .. } => Err(ReachError::NotStarted {
             machine: place.to_string(),
-            reason: "an iperf3 server can carry loads, but no wirespeed can be asked there; for what the far end knows, give --far ssh://[user@]host"
-                .to_owned(),
+            reason: NotStartedReason::Iperf3,
         }),
     }
 }
@@ -34,7 +39,7 @@ fn ssh(place: &Place, target: &SshTarget, options: &OpenOptions) -> Result<Comma
     let Some((program, first_arguments)) = options.ssh_command.split_first() else {
         return Err(ReachError::NotStarted {
             machine: place.to_string(),
-            reason: "no ssh command was given to reach it with".to_owned(),
+            reason: NotStartedReason::NoSshCommand,
         });
     };
     let mut command = Command::new(program);

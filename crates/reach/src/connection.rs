@@ -18,7 +18,7 @@ use std::time::{Duration, Instant};
 use crate::child::{Output, Process, Stderr};
 use crate::command;
 use crate::early;
-use crate::error::ReachError;
+use crate::error::{NotStartedReason, ReachError};
 use crate::options::OpenOptions;
 use crate::place::Place;
 use crate::replies::{AFTER_CLOSE, LAST_WORDS, Reader, Waiting};
@@ -90,9 +90,9 @@ impl Connection {
             process.kill();
             return Err(ReachError::NotStarted {
                 machine: name,
-                reason: format!(
-                    "this machine gave no thread to talk to it with: {error}; end other programs first"
-                ),
+                reason: NotStartedReason::NoThread {
+                    detail: error.to_string(),
+                },
             });
         }
 

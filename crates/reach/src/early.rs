@@ -3,7 +3,7 @@
 use std::io;
 use std::process::ExitStatus;
 
-use crate::error::ReachError;
+use crate::error::{NotStartedReason, ReachError};
 use crate::options::OpenOptions;
 use crate::place::Place;
 use crate::text;
@@ -11,23 +11,22 @@ use crate::text;
 /// The command itself could not be run on this machine.
 pub(crate) fn not_spawned(place: &Place, options: &OpenOptions, error: &io::Error) -> ReachError {
     let machine = place.to_string();
-    let missing = error.kind() == io::ErrorKind::NotFound;
-    let reason = match place {
-        Place::Netns(_) if missing => {
-            "ip was not found on this machine; install iproute2".to_owned()
-        }
-        Place::Netns(_) => format!("ip could not be run: {error}"),
+    let (program, package) = match place {
+        Place::Netns(_) => ("ip", "iproute2"),
         Place::Ssh(_) => {
             let ssh = options.ssh_command.first().map_or("ssh", String::as_str);
-            if missing {
-                format!("{ssh} was not found on this machine; install openssh-client")
-            } else {
-                format!("{ssh} could not be run: {error}")
-            }
+            (ssh, "openssh-client")
         }
         Place::Here | Place::Iperf3 { .. } => {
             return program_missing(place, options, error.to_string());
         }
+    };
+    let program = program.to_owned();
+    let reason = if error.kind() == io::ErrorKind::NotFound {
+        NotStartedReason::NoProgram { program, package }
+    } else {
+        let detail = error.to_string();
+        NotStartedReason::ProgramNotRun { program, detail }
     };
     ReachError::NotStarted { machine, reason }
 }
@@ -47,9 +46,10 @@ pub(crate) fn ended(
         Place::Netns(name) if said.contains("cannot open network namespace") => {
             ReachError::NotStarted {
                 machine,
-                reason: format!(
-                    "there is no network namespace {name} on this machine ({detail}); `ip netns list` shows those there are"
-                ),
+                reason: NotStartedReason::NoNamespace {
+                    name: name.clone(),
+                    detail,
+                },
             }
         }
         Place::Netns(name)
@@ -58,9 +58,10 @@ pub(crate) fn ended(
         {
             ReachError::NotStarted {
                 machine,
-                reason: format!(
-                    "entering the network namespace {name} needs root ({detail}); run wirespeed as root"
-                ),
+                reason: NotStartedReason::NeedsRoot {
+                    name: name.clone(),
+                    detail,
+                },
             }
         }
         Place::Netns(_) if said.contains("exec of ") && said.contains(" failed") => {

@@ -17,8 +17,8 @@ pub enum ReachError {
     NotStarted {
         /// Where.
         machine: String,
-        /// What was tried, what was in the way, and what to do.
-        reason: String,
+        /// What was in the way, and what to do.
+        reason: NotStartedReason,
     },
 
     /// The machine was reached, but there is no wirespeed on it.
@@ -163,4 +163,57 @@ pub enum ReachError {
         /// What the operation said.
         message: String,
     },
+}
+
+/// Why nothing was started on the way to a place, with what to do.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum NotStartedReason {
+    /// `ip` knows no such namespace.
+    #[error(
+        "there is no network namespace {name} on this machine ({detail}); `ip netns list` shows those there are"
+    )]
+    NoNamespace {
+        /// The namespace.
+        name: String,
+        /// What `ip` said.
+        detail: String,
+    },
+    /// `ip` may not enter it.
+    #[error("entering the network namespace {name} needs root ({detail}); run wirespeed as root")]
+    NeedsRoot {
+        /// The namespace.
+        name: String,
+        /// What `ip` said.
+        detail: String,
+    },
+    /// A program that this machine lacks.
+    #[error("{program} was not found on this machine; install {package}")]
+    NoProgram {
+        /// The program.
+        program: String,
+        /// The package that brings it.
+        package: &'static str,
+    },
+    /// It is there, and the system would not run it.
+    #[error("{program} could not be run: {detail}")]
+    ProgramNotRun {
+        /// The program.
+        program: String,
+        /// What the system said.
+        detail: String,
+    },
+    /// The system gave no thread.
+    #[error("this machine gave no thread to talk to it with: {detail}; end other programs first")]
+    NoThread {
+        /// What the system said.
+        detail: String,
+    },
+    /// An empty command for ssh.
+    #[error("no ssh command was given to reach it with")]
+    NoSshCommand,
+    /// An iperf3 server answers no questions.
+    #[error(
+        "an iperf3 server can carry loads, but no wirespeed can be asked there; for what the far end knows, give --far ssh://[user@]host"
+    )]
+    Iperf3,
 }

@@ -34,7 +34,7 @@ mod text;
 mod wire;
 
 pub use call::Call;
-pub use error::ReachError;
+pub use error::{NotStartedReason, ReachError};
 pub use machine::{Machine, Pending};
 pub use operations::Operations;
 pub use options::OpenOptions;

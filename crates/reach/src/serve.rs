@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use serde_json::value::RawValue;
 
-use crate::error::ReachError;
+use crate::error::{NotStartedReason, ReachError};
 use crate::operations::Operations;
 use crate::running::Running;
 use crate::text;
@@ -65,7 +65,9 @@ fn serve_until_silent(
         .spawn(move || read_requests(input, &events))
         .map_err(|error| ReachError::NotStarted {
             machine: CLIENT.to_owned(),
-            reason: format!("the agent got no thread to read requests with: {error}"),
+            reason: NotStartedReason::NoThread {
+                detail: error.to_string(),
+            },
         })?;
 
     let running = Arc::new(Running::default());

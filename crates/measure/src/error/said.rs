@@ -1,6 +1,6 @@
 //! Errors as a person reads them, in the language of the moment. In English they are what `Display` writes.
 
-use wirespeed_reach::ReachError;
+use wirespeed_reach::{NotStartedReason, ReachError};
 use wirespeed_words::say;
 
 use super::{LISTED, MeasureError, place_said, reasons};
@@ -257,9 +257,34 @@ pub fn reach_said(error: &ReachError) -> String {
             operation = operation,
             detail = detail
         ),
+        ReachError::NotStarted { machine, reason } => say!(
+            "reach-not-started",
+            machine = name(machine),
+            reason = not_started_said(reason)
+        ),
         ReachError::Place(error) => place_said(error),
         // The words of a system, of ssh or of the far machine, as they were said.
         other => other.to_string(),
+    }
+}
+
+fn not_started_said(reason: &NotStartedReason) -> String {
+    match reason {
+        NotStartedReason::NoNamespace { name, detail } => {
+            say!("reach-no-namespace", name = name, detail = detail)
+        }
+        NotStartedReason::NeedsRoot { name, detail } => {
+            say!("reach-needs-root", name = name, detail = detail)
+        }
+        NotStartedReason::NoProgram { program, package } => {
+            say!("reach-no-program", program = program, package = *package)
+        }
+        NotStartedReason::ProgramNotRun { program, detail } => {
+            say!("reach-program-not-run", program = program, detail = detail)
+        }
+        NotStartedReason::NoThread { detail } => say!("reach-no-thread", detail = detail),
+        NotStartedReason::NoSshCommand => say!("reach-no-ssh-command"),
+        NotStartedReason::Iperf3 => say!("reach-iperf3-answers-nothing"),
     }
 }
 
@@ -422,13 +447,40 @@ mod tests {
                 detail: detail.clone(),
             },
             ReachError::Answer {
-                machine,
+                machine: machine.clone(),
                 operation: text("tune.begin"),
-                detail,
+                detail: detail.clone(),
             },
             ReachError::Place("ssh://".parse::<Place>().unwrap_err()),
         ];
-        all.map(MeasureError::Reach).into()
+        let (name, program) = (text("home"), text("ssh"));
+        let reasons = [
+            NotStartedReason::NoNamespace {
+                name: name.clone(),
+                detail: detail.clone(),
+            },
+            NotStartedReason::NeedsRoot {
+                name,
+                detail: detail.clone(),
+            },
+            NotStartedReason::NoProgram {
+                program: program.clone(),
+                package: "openssh-client",
+            },
+            NotStartedReason::ProgramNotRun {
+                program,
+                detail: detail.clone(),
+            },
+            NotStartedReason::NoThread { detail },
+            NotStartedReason::NoSshCommand,
+            NotStartedReason::Iperf3,
+        ];
+        let not_started = reasons.map(|reason| ReachError::NotStarted {
+            machine: machine.clone(),
+            reason,
+        });
+        let all = all.into_iter().chain(not_started);
+        all.map(MeasureError::Reach).collect()
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! An agent in a network namespace of this machine.
 
-use wirespeed_reach::{Machine, OpenOptions, Place, ReachError};
+use wirespeed_reach::{Machine, NotStartedReason, OpenOptions, Place, ReachError};
 
 use crate::support::{Namespace, PATIENCE, options, skip};
 
@@ -41,7 +41,7 @@ fn a_missing_program_in_a_namespace() {
 fn a_namespace_that_does_not_exist() {
     let error = Machine::open(&Place::Netns("ws-nonesuch".to_owned()), &options()).unwrap_err();
     assert!(
-        matches!(&error, ReachError::NotStarted { reason, .. } if reason.contains("ws-nonesuch")),
+        matches!(&error, ReachError::NotStarted { reason, .. } if matches!(reason, NotStartedReason::NoNamespace { name, .. } if name == "ws-nonesuch")),
         "{error}"
     );
 }

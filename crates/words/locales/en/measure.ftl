@@ -127,6 +127,14 @@ reach-not-called = { $machine }: { $operation } was not called: { $detail }
 reach-answer = { $machine }: { $operation } answered in a form this wirespeed does not know: { $detail }
 
 # Why a text is no place to go to. The part is namespace, user or host.
+reach-not-started = { $machine }: { $reason }
+reach-no-namespace = there is no network namespace { $name } on this machine ({ $detail }); `ip netns list` shows those there are
+reach-needs-root = entering the network namespace { $name } needs root ({ $detail }); run wirespeed as root
+reach-no-program = { $program } was not found on this machine; install { $package }
+reach-program-not-run = { $program } could not be run: { $detail }
+reach-no-thread = this machine gave no thread to talk to it with: { $detail }; end other programs first
+reach-no-ssh-command = no ssh command was given to reach it with
+reach-iperf3-answers-nothing = an iperf3 server can carry loads, but no wirespeed can be asked there; for what the far end knows, give --far ssh://[user@]host
 reach-no-place = { $place } is not a place wirespeed can go to: { $reason }; write here, netns:NAME, ssh://[user@]host[:port] or iperf3://host[:port]
 reach-place-unknown-way = it begins with none of the known ways
 reach-place-open-bracket = the bracket before the address is not closed

@@ -136,6 +136,14 @@ reach-not-called = { $machine } : { $operation } n’a pas été appelé : {
 reach-answer = { $machine } : { $operation } a répondu sous une forme que ce wirespeed ne connaît pas : { $detail }
 
 # Pourquoi un texte n’est pas un lieu où aller. La partie est namespace, user ou host.
+reach-not-started = { $machine } : { $reason }
+reach-no-namespace = il n’y a pas d’espace de noms réseau { $name } sur cette machine ({ $detail }) ; `ip netns list` montre ceux qu’il y a
+reach-needs-root = entrer dans l’espace de noms réseau { $name } demande les droits de root ({ $detail }) ; lancer wirespeed en tant que root
+reach-no-program = { $program } est introuvable sur cette machine ; installer { $package }
+reach-program-not-run = { $program } n’a pas pu être lancé : { $detail }
+reach-no-thread = cette machine n’a donné aucun fil d’exécution pour lui parler : { $detail } ; terminer d’abord d’autres programmes
+reach-no-ssh-command = aucune commande ssh n’a été donnée pour l’atteindre
+reach-iperf3-answers-nothing = un serveur iperf3 peut porter des charges, mais aucun wirespeed n’y répond ; pour ce que sait l’autre bout, donner --far ssh://[utilisateur@]hôte
 reach-no-place = { $place } n’est pas un lieu où wirespeed puisse aller : { $reason } ; écrire here, netns:NOM, ssh://[utilisateur@]hôte[:port] ou iperf3://hôte[:port]
 reach-place-unknown-way = il ne commence par aucun des moyens connus
 reach-place-open-bracket = le crochet ouvert devant l’adresse n’est pas fermé
