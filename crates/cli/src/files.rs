@@ -1,11 +1,11 @@
 //! What is read from files and written into them: records that are bounded, and named when they are wrong; answers that replace
 //! a file whole, and go into anything else as they come.
 
-use std::fs::{self, File, Metadata, OpenOptions, Permissions};
+use std::fs::{self, File, Metadata, OpenOptions};
 use std::io::{self, ErrorKind, Read, Write};
 use std::os::fd::AsFd;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt, fchown};
+use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt, fchown};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{Access, access};
@@ -121,7 +121,7 @@ impl Way {
         };
         let kind = there.file_type();
         if kind.is_dir() {
-            return Err(ErrorKind::IsADirectory.into());
+            return Err(Errno::ISDIR.into());
         }
         if kind.is_block_device() {
             return Err(io::Error::other(say!("cli-is-disk")));
@@ -173,7 +173,7 @@ fn end_of_links(path: &Path) -> io::Result<PathBuf> {
     let mut end = path.to_owned();
     for _ in 0..LINKS {
         if end.as_os_str().as_bytes().ends_with(b"/") {
-            return Err(ErrorKind::IsADirectory.into());
+            return Err(Errno::ISDIR.into());
         }
         let Ok(next) = fs::read_link(&end) else {
             return Ok(end);
@@ -201,8 +201,11 @@ fn draft(target: &Path, before: Option<&Metadata>) -> io::Result<NamedTempFile> 
     let draft = tempfile::Builder::new()
         .prefix(&name)
         .suffix(&ending)
-        .permissions(Permissions::from_mode(mode))
-        .tempfile_in(folder_of(target))?;
+        // What goes wrong is said of the file that was asked for, not of this one.
+        .make_in(folder_of(target), |path| {
+            let mut options = OpenOptions::new();
+            options.write(true).create_new(true).mode(mode).open(path)
+        })?;
     if let Some(before) = before {
         let (file, now) = (draft.as_file(), draft.as_file().metadata()?);
         if (now.uid(), now.gid()) != (before.uid(), before.gid()) {
