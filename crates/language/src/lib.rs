@@ -64,9 +64,9 @@ impl Language {
     }
 }
 
+/// To gettext `C.UTF-8` is a locale like any other.
 fn is_c(locale: &str) -> bool {
-    let name = locale.split(['.', '@']).next().unwrap_or_default();
-    name == "C" || name == "POSIX"
+    locale == "C" || locale == "POSIX"
 }
 
 /// What a person typed, in the quotation marks of the language of the moment; what would steer a terminal is escaped.
@@ -142,7 +142,8 @@ mod tests {
                 &[("LC_ALL", "de_DE.UTF-8"), ("LANG", "fr_FR.UTF-8")],
                 English,
             ),
-            (&[("LANGUAGE", "fr"), ("LC_ALL", "C.UTF-8")], English),
+            (&[("LANGUAGE", "fr"), ("LC_ALL", "C.UTF-8")], French),
+            (&[("LC_ALL", "C.UTF-8"), ("LANG", "fr_FR")], English),
             (&[("LANGUAGE", "fr"), ("LANG", "C")], English),
             (&[("LANGUAGE", "fr"), ("LANG", "POSIX")], English),
             (
