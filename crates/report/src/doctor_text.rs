@@ -11,7 +11,7 @@ use crate::look::{Look, columns, wrap};
 use crate::measured_text;
 use crate::over_time;
 use crate::record::DoctorRecord;
-use crate::room::{cell, clean, letters, name};
+use crate::room::{cell, clean, glance, letters, name};
 use crate::{places, readers_words, typed, units, watched_text};
 
 /// Findings shown in full without `-v`.
@@ -196,10 +196,11 @@ fn full(
 ) -> String {
     let mut out = title(finding, look);
     out.push_str(&look.paragraph(2, &finding.because));
-    let shown = if look.details {
-        finding.evidence.len()
+    // A screen has room for the beginning of one; the rest is a matter of `-v`.
+    let (shown, room): (usize, Room) = if look.details {
+        (finding.evidence.len(), cell)
     } else {
-        1
+        (1, glance)
     };
     for (index, line) in finding.evidence.iter().take(shown).enumerate() {
         let label = if index == 0 {
@@ -207,7 +208,7 @@ fn full(
         } else {
             String::new()
         };
-        out.push_str(&look.labelled(&label, LABELS, &evidence_line(line)));
+        out.push_str(&look.labelled(&label, LABELS, &evidence_line(line, room)));
     }
     if finding
         .remedies
@@ -284,19 +285,23 @@ fn by_hand(remedies: &[Remedy], look: &Look) -> String {
     }
 }
 
-fn evidence_line(line: &EvidenceLine) -> String {
-    let value = |value| units::value(value, &line.unit).map(|text| cell(&text));
+/// How much of a text is shown.
+type Room = fn(&str) -> String;
+
+fn evidence_line(line: &EvidenceLine, room: Room) -> String {
+    let value = |value| units::value(value, &line.unit).map(|text| room(&text));
     let (before, after) = (value(&line.before), value(&line.after));
     let values = match (before, after) {
         (Some(before), Some(after)) => format!("{before} → {after}"),
         (None, Some(value)) | (Some(value), None) => value,
         (None, None) => say!("report-not-known"),
     };
-    clean(&say!(
+    // Each part has its own room.
+    wirespeed_words::clean(&say!(
         "report-evidence",
-        what = cell(&line.what),
+        what = room(&line.what),
         values = values,
-        place = cell(&line.r#where)
+        place = room(&line.r#where)
     ))
 }
 

@@ -8,12 +8,14 @@ use wirespeed_words::say;
 
 /// Letters of a sentence; the longest of ours have some 500.
 const SENTENCE: usize = 2000;
-/// Letters of what stands in a column; the longest of ours have some 100.
-const CELL: usize = 400;
+/// Letters of what stands in a column: a hundred IPv4 prefixes and more.
+const CELL: usize = 2000;
+/// Letters of what is to fit a screen with others.
+const GLANCE: usize = 400;
 /// Letters of a name.
 const NAME: usize = 200;
-/// Letters of the commands of one remedy: an interface of 64 queues needs half of them.
-const COMMANDS: usize = 10_000;
+/// Letters of the commands of one remedy, and of what undoes it: a peer may have a thousand prefixes.
+const COMMANDS: usize = 40_000;
 /// Comparisons that are drawn: half of them the slowest.
 const DRAWN: usize = 16;
 
@@ -25,6 +27,11 @@ pub(crate) fn clean(text: &str) -> String {
 /// The same of what stands in a column.
 pub(crate) fn cell(text: &str) -> String {
     cut(text, CELL)
+}
+
+/// The same of what is to fit a screen with others.
+pub(crate) fn glance(text: &str) -> String {
+    cut(text, GLANCE)
 }
 
 /// The same of a name.
