@@ -39,12 +39,17 @@ fn files(folder: &Path, extension: &str, found: &mut Vec<PathBuf>) {
 
 /// What a language has.
 fn written(tag: &str) -> Keys {
+    of_each(tag, variables_of)
+}
+
+/// What is read from every message of a language, by its key.
+fn of_each<T: Default>(tag: &str, read: fn(&Pattern<String>, &mut T)) -> BTreeMap<String, T> {
     entries(tag)
         .into_iter()
         .map(|(key, pattern)| {
-            let mut variables = BTreeSet::new();
-            variables_of(&pattern, &mut variables);
-            (key, variables)
+            let mut found = T::default();
+            read(&pattern, &mut found);
+            (key, found)
         })
         .collect()
 }
@@ -234,14 +239,7 @@ fn errors_end_with_what_to_do_in_both_languages_or_in_none() {
 
 /// What a language says, with every variant and without what is filled in.
 fn texts(tag: &str) -> BTreeMap<String, String> {
-    entries(tag)
-        .into_iter()
-        .map(|(key, pattern)| {
-            let mut text = String::new();
-            text_of(&pattern, &mut text);
-            (key, text)
-        })
-        .collect()
+    of_each(tag, text_of)
 }
 
 fn text_of(pattern: &Pattern<String>, text: &mut String) {
