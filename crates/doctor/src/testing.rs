@@ -6,18 +6,20 @@ use std::net::SocketAddr;
 use serde_json::json;
 use wirespeed_facts::{
     CoreTime, Counters, CountersDelta, Cpu, Facts, Host, Implementation, Known, Link, LinkCounters,
-    Peer, ProcessTime, TcpConnection, TcpInfo, TcpProgress, Tunnel, UdpSocket,
+    Peer, ProcessTime, Tunnel, UdpSocket,
 };
 use wirespeed_measure::{
-    Comparison, Direction, Pair, PassiveWatch, PathMtu, Protocol, RttSummary, Sample,
-    SequenceProbe, TunnelSweep, Via, Watched, Windows,
+    Comparison, Direction, Pair, PathMtu, Protocol, RttSummary, Sample, SequenceProbe, TunnelSweep,
+    Via, Windows,
 };
 
 use crate::{End, Evidence, FarKind, IdleReturn};
 
 mod judged;
+mod watch;
 
 pub(crate) use judged::{codes, not_checked, nothing, only_finding};
+pub(crate) use watch::{connection, watched, watched_here};
 
 /// Samples on each side of each comparison.
 pub(crate) const PAIRS: usize = 5;
@@ -144,11 +146,7 @@ fn facts(
         }],
         tunnels: vec![Tunnel {
             name: interface.to_owned(),
-            implementation: Implementation::Userspace {
-                pid: Some(100),
-                program: Some("wireguard-go".to_owned()),
-                cpus_allowed: Some("0-3".to_owned()),
-            },
+            implementation: daemon(100, Some("0-3")),
             mtu: 1420,
             listen_port: Some(51820),
             fwmark: 0,
@@ -348,11 +346,47 @@ pub(crate) fn tunnel_of(evidence: &mut Evidence, end: End) -> &mut Tunnel {
     &mut facts_of(evidence, end).tunnels[0]
 }
 
+/// A wireguard-go, which may use these cores.
+pub(crate) fn daemon(pid: u32, cpus_allowed: Option<&str>) -> Implementation {
+    Implementation::Userspace {
+        pid: Some(pid),
+        program: Some("wireguard-go".to_owned()),
+        cpus_allowed: cpus_allowed.map(str::to_owned),
+    }
+}
+
+/// Both ends' tunnels, carried so.
+pub(crate) fn carry_by(evidence: &mut Evidence, implementation: &Implementation) {
+    for end in [End::Here, End::Far] {
+        tunnel_of(evidence, end).implementation = implementation.clone();
+    }
+}
+
 /// A card, `eth0`, that the outer packets take.
 pub(crate) fn add_card(facts: &mut Facts, card: Link) {
     let name = "eth0".to_owned();
     facts.outer_links = vec![name.clone()];
-    facts.links.push(Link { name, ..card });
+    facts.links.push(Link {
+        name,
+        index: 3,
+        up: true,
+        mtu: 1500,
+        ..card
+    });
+}
+
+/// Behind a NAT that forgot the tunnel's mapping, the far end is heard only once it was spoken to.
+pub(crate) fn asleep() -> Evidence {
+    let mut evidence = healthy();
+    evidence.idle_return = Known::Value(IdleReturn {
+        far_first: (0, 3),
+        far_again: None,
+        here_then: (3, 3),
+        far_after: (3, 3),
+        translated_to: Some("192.0.2.7:40000".to_owned()),
+        carried_before: 0,
+    });
+    evidence
 }
 
 /// Sets the interval of tunnel/bare in a direction to about `ratio`.
@@ -410,74 +444,6 @@ pub(crate) fn windows() -> Windows {
         duplicates_reported: Some(0),
         congestion_control: Some("cubic".to_owned()),
         segment: Some(1368),
-    }
-}
-
-/// The healthy tunnel, watched for ten seconds without a load: one connection sends 10 MB from here.
-pub(crate) fn watched() -> Evidence {
-    let mut evidence = healthy();
-    evidence.comparisons.clear();
-    evidence.sequences.clear();
-    evidence.path_mtu.clear();
-    evidence.tunnel_sweep.clear();
-    evidence.idle_return = Known::because("not measured");
-    evidence.idle_rtt_bare = Known::because("not measured");
-    evidence.idle_rtt_tunnel = Known::because("not measured");
-    evidence.probing_here = None;
-    evidence.probing_far = None;
-    let slice = sample(Via::Tunnel, Direction::Upload, BARE).here;
-    let connection = TcpProgress {
-        seconds: 10.0,
-        bytes_acked: Some(10_000_000),
-        bytes_received: Some(0),
-        retransmits: 0,
-        bytes_retransmitted: Some(0),
-        busy: Some(10.0),
-        rwnd_limited: Some(0.0),
-        sndbuf_limited: Some(0.0),
-        now: TcpConnection {
-            local: SocketAddr::from(([10, 9, 0, 1], 40_000)),
-            remote: SocketAddr::from(([10, 9, 0, 2], 443)),
-            inode: 5,
-            cookie: 5,
-            congestion_control: Some("cubic".to_owned()),
-            receive_queue: 0,
-            send_queue: 0,
-            receive_buffer: Some(131_072),
-            send_buffer: Some(1_000_000),
-            info: TcpInfo {
-                rtt: 0.012,
-                min_rtt: Some(0.011),
-                ..TcpInfo::default()
-            },
-        },
-    };
-    let at_end = |connections| Watched {
-        seconds: 10.0,
-        counters: slice.clone(),
-        slices: vec![slice.clone(); 10],
-        connections: Known::Value(connections),
-        open: Some(1),
-        peers: BTreeMap::new(),
-    };
-    evidence.passive = Some(PassiveWatch {
-        here: at_end(vec![connection]),
-        far: Some(at_end(Vec::new())),
-    });
-    evidence
-}
-
-/// What was watched here.
-pub(crate) fn watched_here(evidence: &mut Evidence) -> &mut Watched {
-    let watch = evidence.passive.as_mut();
-    &mut watch.expect("watched evidence has a watch").here
-}
-
-/// The connection that was watched.
-pub(crate) fn connection(evidence: &mut Evidence) -> &mut TcpProgress {
-    match &mut watched_here(evidence).connections {
-        Known::Value(connections) => &mut connections[0],
-        Known::Unknown(because) => panic!("{because}"),
     }
 }
 

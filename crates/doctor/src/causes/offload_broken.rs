@@ -297,9 +297,6 @@ mod tests {
         add_card(
             facts,
             Link {
-                index: 3,
-                up: true,
-                mtu: 1500,
                 offloads: Known::Value([("tx-udp-segmentation".to_owned(), true)].into()),
                 ..Link::default()
             },

@@ -209,10 +209,7 @@ mod tests {
         add_card(
             facts,
             Link {
-                index: 3,
                 kind: kind.map(str::to_owned),
-                up: true,
-                mtu: 1500,
                 ..Link::default()
             },
         );

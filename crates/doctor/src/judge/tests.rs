@@ -6,11 +6,11 @@ use wirespeed_words::{Language, within};
 
 use super::{UNEXPLAINED, judge, leaves_open};
 use crate::testing::{
-    at, codes, each_sample, facts_of, healthy, nothing, only_finding, path_mtu, rtt, sample,
-    set_ratio, tunnel_of, watched,
+    asleep, at, codes, each_sample, facts_of, healthy, nothing, only_finding, path_mtu, rtt,
+    sample, set_ratio, tunnel_of, watched,
 };
 use crate::view::DIRECTIONS;
-use crate::{Asked, End, Evidence, IdleReturn, Severity, Verdict};
+use crate::{Asked, End, Evidence, Severity, Verdict};
 
 mod consequences;
 
@@ -141,16 +141,8 @@ fn each_direction_is_unexplained_by_itself() {
 
 #[test]
 fn what_costs_no_load_explains_no_slow_tunnel() {
-    let mut evidence = healthy();
+    let mut evidence = asleep();
     set_ratio(&mut evidence, Direction::Download, 0.7);
-    evidence.idle_return = Known::Value(IdleReturn {
-        far_first: (0, 3),
-        far_again: None,
-        here_then: (3, 3),
-        far_after: (3, 3),
-        translated_to: Some("203.0.113.7:4000".to_owned()),
-        carried_before: 0,
-    });
     unexplained_beside(&evidence, "nat-timeout");
 
     // A hub with an account that somebody switched off.

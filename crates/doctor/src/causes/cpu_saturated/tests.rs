@@ -3,8 +3,8 @@ use wirespeed_measure::{Direction, Via};
 
 use super::CODE;
 use crate::testing::{
-    at, core, each_sample, facts_of, forget_far, healthy, not_checked, nothing, only_finding,
-    sample, set_ratio, tunnel_of,
+    at, carry_by, core, daemon, each_sample, facts_of, forget_far, healthy, not_checked, nothing,
+    only_finding, sample, set_ratio,
 };
 use crate::{End, Evidence, Severity, judge};
 
@@ -33,13 +33,7 @@ fn nine_tenths_busy_and_slower_than_bare_is_found() {
 fn a_daemon_that_hardly_works_is_not_short_of_a_processor_that_others_fill() {
     let with = |daemons: f64| {
         let mut evidence = busy(0.99, 0.5);
-        for end in [End::Here, End::Far] {
-            tunnel_of(&mut evidence, end).implementation = Implementation::Userspace {
-                pid: Some(7),
-                program: Some("wireguard-go".to_owned()),
-                cpus_allowed: None,
-            };
-        }
+        carry_by(&mut evidence, &daemon(7, None));
         each_sample(&mut evidence, Direction::Upload, Via::Tunnel, |sample| {
             let moved = at(sample, End::Far);
             let used = |program: &str, cores: f64| ProcessTime {
@@ -66,9 +60,7 @@ fn a_daemon_that_hardly_works_is_not_short_of_a_processor_that_others_fill() {
 fn what_programs_fill_is_not_what_the_kernels_wireguard_is_short_of() {
     let with = |system: f64| {
         let mut evidence = busy(0.99, 0.75);
-        for end in [End::Here, End::Far] {
-            tunnel_of(&mut evidence, end).implementation = Implementation::Kernel;
-        }
+        carry_by(&mut evidence, &Implementation::Kernel);
         each_sample(&mut evidence, Direction::Upload, Via::Tunnel, |sample| {
             at(sample, End::Far).cores = vec![
                 CoreTime {

@@ -3,23 +3,10 @@ use wirespeed_measure::PeerWatched;
 
 use super::{CODE, handshake_due};
 use crate::testing::{
-    facts_of, forget_far, healthy, not_checked, nothing, only_finding, tunnel_of, watched,
+    asleep, facts_of, forget_far, healthy, not_checked, nothing, only_finding, tunnel_of, watched,
     watched_here,
 };
 use crate::{End, Evidence, FarKind, IdleReturn};
-
-fn asleep() -> Evidence {
-    let mut evidence = healthy();
-    evidence.idle_return = Known::Value(IdleReturn {
-        far_first: (0, 3),
-        far_again: None,
-        here_then: (3, 3),
-        far_after: (3, 3),
-        translated_to: Some("192.0.2.7:40000".to_owned()),
-        carried_before: 0,
-    });
-    evidence
-}
 
 /// The peer goes while it is watched, long after the facts were read.
 #[test]

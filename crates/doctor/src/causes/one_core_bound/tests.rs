@@ -6,8 +6,8 @@ use wirespeed_measure::{Direction, Via};
 
 use super::{CODE, count};
 use crate::testing::{
-    add_card, at, core, each_sample, facts_of, healthy, kernels_core, nothing, only_finding,
-    set_ratio, tunnel_of,
+    add_card, at, carry_by, core, daemon, each_sample, facts_of, healthy, kernels_core, nothing,
+    only_finding, set_ratio, tunnel_of,
 };
 use crate::{End, Evidence, judge};
 
@@ -49,19 +49,17 @@ fn a_machine_with_one_core_is_saturated_instead() {
 /// One process that has nothing to do with the tunnel fills a core; the rest of it is the tunnel's.
 #[test]
 fn a_core_that_somebody_else_fills_is_not_the_tunnels() {
-    let with = |kernel: bool, cores: &[CoreTime], daemon: Option<f64>, stranger: f64| {
+    let with = |kernel: bool, cores: &[CoreTime], of_daemon: Option<f64>, stranger: f64| {
         let mut evidence = with_cores(cores, 0.75);
-        for end in [End::Here, End::Far] {
-            tunnel_of(&mut evidence, end).implementation = if kernel {
-                Implementation::Kernel
+        let userspace = daemon(7, None);
+        carry_by(
+            &mut evidence,
+            if kernel {
+                &Implementation::Kernel
             } else {
-                Implementation::Userspace {
-                    pid: Some(7),
-                    program: Some("wireguard-go".to_owned()),
-                    cpus_allowed: None,
-                }
-            };
-        }
+                &userspace
+            },
+        );
         each_sample(&mut evidence, Direction::Download, Via::Tunnel, |sample| {
             let delta = at(sample, End::Here);
             let process = |program: &str, cores: f64| ProcessTime {
@@ -69,7 +67,7 @@ fn a_core_that_somebody_else_fills_is_not_the_tunnels() {
                 cpu: cores * delta.seconds,
             };
             let strange = process("ffmpeg", stranger);
-            let own = daemon.map(|cores| process("wireguard-go", cores));
+            let own = of_daemon.map(|cores| process("wireguard-go", cores));
             delta.processes.clear();
             delta.processes.insert("9".to_owned(), strange);
             delta.processes.extend(own.map(|own| ("7".to_owned(), own)));
@@ -94,13 +92,7 @@ fn a_core_that_somebody_else_fills_is_not_the_tunnels() {
 #[test]
 fn a_confined_daemon_is_named_and_freed() {
     let mut evidence = with_cores(&[core(0.99), core(0.84)], 0.6);
-    for end in [End::Here, End::Far] {
-        tunnel_of(&mut evidence, end).implementation = Implementation::Userspace {
-            pid: Some(100),
-            program: Some("wireguard-go".to_owned()),
-            cpus_allowed: Some("0".to_owned()),
-        };
-    }
+    carry_by(&mut evidence, &daemon(100, Some("0")));
     let finding = only_finding(&evidence, CODE);
     assert!(finding.because.contains("may only use core 0"));
     assert!(finding.remedies[0].commands[0].starts_with("taskset -a -cp 0-3 100"));
@@ -118,9 +110,7 @@ fn a_confined_daemon_is_named_and_freed() {
 /// The kernel carries both tunnels, and one core of four is full, here, in this direction.
 fn in_the_kernel(direction: Direction) -> Evidence {
     let mut evidence = healthy();
-    for end in [End::Here, End::Far] {
-        tunnel_of(&mut evidence, end).implementation = Implementation::Kernel;
-    }
+    carry_by(&mut evidence, &Implementation::Kernel);
     set_ratio(&mut evidence, direction, 0.6);
     each_sample(&mut evidence, direction, Via::Tunnel, |sample| {
         at(sample, End::Here).cores = vec![core(0.3), kernels_core(0.99), core(0.3), core(0.3)];
@@ -154,9 +144,7 @@ fn the_tunnel_that_receives_is_steered() {
 #[test]
 fn many_cores_are_named_in_words_of_a_mask() {
     let mut evidence = with_cores(&[kernels_core(0.99), core(0.3)], 0.6);
-    for end in [End::Here, End::Far] {
-        tunnel_of(&mut evidence, end).implementation = Implementation::Kernel;
-    }
+    carry_by(&mut evidence, &Implementation::Kernel);
     facts_of(&mut evidence, End::Here).cpu.online = 48;
     let finding = only_finding(&evidence, CODE);
     assert!(finding.remedies[0].commands[0].starts_with("echo ffff,ffffffff > "));
@@ -171,9 +159,6 @@ fn two_peers() -> Evidence {
     add_card(
         facts,
         Link {
-            index: 3,
-            up: true,
-            mtu: 1500,
             detail: Known::Value(LinkDetail::default()),
             ..Link::default()
         },
