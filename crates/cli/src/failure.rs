@@ -189,9 +189,8 @@ fn machine_of(error: &MeasureError) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use wirespeed_words::{Language, within};
-
     use wirespeed_reach::NotStartedReason;
+    use wirespeed_words::{Language, within};
 
     use super::*;
 

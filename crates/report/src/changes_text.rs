@@ -13,7 +13,7 @@ use crate::{places, units};
 pub fn put_back(machines: &[(String, Vec<PutBack>)], look: &Look) -> String {
     let mut out = String::new();
     for (machine, outcomes) in machines {
-        let machine = &machine_words(machine);
+        let machine = &places::name(machine);
         if outcomes.is_empty() {
             out.push_str(&look.hanging(
                 &format!("{}  ", look.bold(machine)),
@@ -39,12 +39,8 @@ pub fn not_put_back<'a>(
     outcomes
         .into_iter()
         .filter(|(_, outcome)| matches!(outcome.result, PutBackResult::Failed { .. }))
-        .map(|(machine, outcome)| told(&machine_words(machine), &put_back_words(outcome)))
+        .map(|(machine, outcome)| told(&places::name(machine), &put_back_words(outcome)))
         .collect()
-}
-
-fn machine_words(machine: &str) -> String {
-    places::name(machine)
 }
 
 pub(crate) fn put_back_words(put_back: &PutBack) -> String {
@@ -72,7 +68,7 @@ pub(crate) fn put_back_words(put_back: &PutBack) -> String {
 pub fn tune_status(machines: &[(String, Status)], look: &Look) -> String {
     let mut out = String::new();
     for (machine, status) in machines {
-        let machine = &machine_words(machine);
+        let machine = &places::name(machine);
         let text = match &status.state {
             State::Idle => say!("report-state-idle"),
             State::Experimenting { process } => {
