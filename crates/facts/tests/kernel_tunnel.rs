@@ -14,6 +14,8 @@ fn a_kernel_tunnel_is_read_as_wg_reads_it() {
     const TEST: &str = "a_kernel_tunnel_is_read_as_wg_reads_it";
     let Some(lab) = Lab::up(TEST) else { return };
     let before = inside(&lab.near, || counters(&Scope::default()));
+    // The end that is up first begins its handshake before the other is there, and only tries again after five seconds.
+    lab.near("ping -c 1 -w 20 10.77.0.2");
     lab.near("ping -c 5 -i 0.1 -W 2 10.77.0.2");
     let facts = inside(&lab.near, || snapshot(&Scope::default()));
     let dump = lab.near("wg show wg0 dump");
