@@ -55,7 +55,7 @@ mod firewall_cost;
 mod cloud_limit;
 mod old_kernel;
 
-pub(crate) use bufferbloat::{in_direction as bloated, on_the_road as queue_on_the_road, soaked};
+pub(crate) use bufferbloat::{in_direction as bloated, soaked};
 pub(crate) use congestion_control::{sender_uses, suspected as congestion_suspected};
 pub(crate) use nat_timeout::handshake_due;
 use wirespeed_measure::Direction;

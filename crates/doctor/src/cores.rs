@@ -107,6 +107,15 @@ pub(crate) fn busiest_in(sample: &Sample, end: End) -> Option<f64> {
     during(sample, end).map(|cores| busiest(&cores).1)
 }
 
+/// The busiest of an end's cores that mostly did the kernel's work while a load ran; `None` where no core did.
+pub(crate) fn busiest_of_the_kernel_in(sample: &Sample, end: End) -> Option<f64> {
+    during(sample, end)?
+        .iter()
+        .filter(|core| kernels_part(core) >= 0.5)
+        .map(CoreTime::busy_share)
+        .max_by(f64::total_cmp)
+}
+
 /// The cores of an end while the load ran. The counters are read a little before and after it, when nothing is sent: on a
 /// load of a second that is one part in twenty, and idle.
 fn during(sample: &Sample, end: End) -> Option<Vec<CoreTime>> {

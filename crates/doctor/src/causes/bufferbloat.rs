@@ -9,7 +9,9 @@ use wirespeed_measure::statistics::percentile;
 use wirespeed_measure::{Direction, RttSummary, Sample, Via};
 use wirespeed_words::say;
 
-use crate::finding::{self, Cap, Check, Found, Outcome, line, milliseconds, rates_line};
+use super::cpu_saturated;
+use crate::cores;
+use crate::finding::{self, Cap, Check, Found, Outcome, line, milliseconds, percent, rates_line};
 use crate::view::{DIRECTIONS, FEWEST_SAMPLES, median, sender};
 use crate::{End, Evidence, Goal, Refusal, Remedy, Severity, watched};
 
@@ -36,6 +38,8 @@ const FILLING_SHARE_OF_IDLE: f64 = 0.25;
 const SHAPED_SHARE: f64 = 0.95;
 /// Less sure by so much where no cap of a search made the queue shorter: then not the tunnel's rate alone fills it.
 const NOT_OUR_RATE: f64 = 0.2;
+/// A core this busy leaves packets waiting for it, whatever the road does. It is counted a little before and after the load.
+const FULL: f64 = 0.85;
 /// Replies a sample needs before its median RTT says anything.
 const FEWEST_REPLIES: u32 = 3;
 
@@ -63,6 +67,9 @@ fn run(evidence: &Evidence) -> Outcome {
             let too_few = say!("bufferbloat-unknown-replies", direction = direction.word());
             outcome.not_known.push(too_few);
         }
+        outcome
+            .not_known
+            .extend(not_told_apart(evidence, direction));
         outcome
             .found
             .extend(bloat(evidence, direction).map(|bloat| found(evidence, &bloat)));
@@ -143,14 +150,70 @@ pub(crate) fn soaked(evidence: &Evidence, direction: Direction, via: Via) -> boo
 }
 
 /// Does the road itself, outside the tunnel, show the same?
-pub(crate) fn on_the_road(evidence: &Evidence, direction: Direction) -> bool {
-    soaked(evidence, direction, Via::Bare)
-        || idle(evidence, Via::Bare)
-            .zip(loaded(&evidence.samples(direction, Via::Bare)))
-            .is_some_and(|(idle, loaded)| too_much(idle, loaded))
+pub(super) fn on_the_road(evidence: &Evidence, direction: Direction) -> bool {
+    !swollen_loads_outside(evidence, direction).is_empty()
+}
+
+/// The loads outside the tunnel that show it: the longer one, and those of the comparison.
+fn swollen_loads_outside(evidence: &Evidence, direction: Direction) -> Vec<Vec<&Sample>> {
+    let samples = evidence.samples(direction, Via::Bare);
+    let short = idle(evidence, Via::Bare)
+        .zip(loaded(&samples))
+        .is_some_and(|(idle, loaded)| too_much(idle, loaded));
+    let long = evidence
+        .soak(direction, Via::Bare)
+        .filter(|_| soaked(evidence, direction, Via::Bare));
+    short
+        .then_some(samples)
+        .into_iter()
+        .chain(long.map(|soak| vec![soak]))
+        .collect()
+}
+
+/// The machine with a full core, and how full, where packets may wait for that instead of in a queue of the road: a core was
+/// full in the tunnel's loads, and full of the kernel's work in all those outside that swell too. A program's work says
+/// nothing of these: packets go before it.
+fn full_core(evidence: &Evidence, swell: &Bloat) -> Option<(End, f64)> {
+    let fullest = |samples: &[&Sample], busy: fn(&Sample, End) -> Option<f64>| {
+        cpu_saturated::machines(evidence)
+            .into_iter()
+            .filter_map(|end| {
+                let each = samples.iter().filter_map(|sample| busy(sample, end));
+                Some((end, median(each)?))
+            })
+            .filter(|(_, busy)| *busy >= FULL)
+            .max_by(|one, other| one.1.total_cmp(&other.1))
+    };
+    let inside = if swell.soaked {
+        vec![evidence.soak(swell.direction, Via::Tunnel)?]
+    } else {
+        evidence.samples(swell.direction, Via::Tunnel)
+    };
+    fullest(&inside, cores::busiest_in)?;
+    let outside: Option<Vec<(End, f64)>> = swollen_loads_outside(evidence, swell.direction)
+        .iter()
+        .map(|samples| fullest(samples, cores::busiest_of_the_kernel_in))
+        .collect();
+    outside?.into_iter().next()
+}
+
+/// What can't be told where the RTT grows by a queue of the road or for want of a core.
+fn not_told_apart(evidence: &Evidence, direction: Direction) -> Option<String> {
+    let (end, busy) = full_core(evidence, &swell(evidence, direction)?)?;
+    Some(say!(
+        "bufferbloat-unknown-core",
+        direction = direction.word(),
+        host = cpu_saturated::machine_name(evidence, end),
+        busy = percent(busy)
+    ))
 }
 
 fn bloat(evidence: &Evidence, direction: Direction) -> Option<Bloat> {
+    swell(evidence, direction).filter(|swell| full_core(evidence, swell).is_none())
+}
+
+/// RTT through the tunnel that grows by too much, whatever it is that packets wait for.
+fn swell(evidence: &Evidence, direction: Direction) -> Option<Bloat> {
     let idle = idle(evidence, Via::Tunnel)?;
     if let Some(loaded) =
         loaded(&evidence.samples(direction, Via::Tunnel)).filter(|loaded| too_much(idle, *loaded))

@@ -6,7 +6,7 @@ use wirespeed_measure::{ComparePlan, Direction, Load, MeasureError, Protocol, Vi
 use wirespeed_words::say;
 
 use super::{Driver, LOADS_UNTIL, PROBES_ABOUT, Part, SEED, is_final};
-use crate::causes::{bloated, congestion_suspected, queue_on_the_road, soaked};
+use crate::causes::{bloated, congestion_suspected, soaked};
 use crate::probe::{SEVERAL, several};
 use crate::slow_start;
 use crate::view::comparison_of;
@@ -140,7 +140,7 @@ impl Driver<'_> {
             for via in [Via::Tunnel, Via::Bare] {
                 // Outside only to tell whose queue it is, where that is not known yet.
                 let asked = soaked(&self.evidence, *direction, Via::Tunnel)
-                    && !queue_on_the_road(&self.evidence, *direction);
+                    && !bloated(&self.evidence, *direction);
                 if via == Via::Bare && !asked {
                     continue;
                 }

@@ -1,10 +1,10 @@
-use wirespeed_facts::Known;
+use wirespeed_facts::{CoreTime, Known};
 use wirespeed_measure::{Direction, Sample, Via};
 
 use super::CODE;
 use crate::testing::{
-    at, codes, connection, core, each_sample, healthy, not_checked, nothing, only_finding, rtt,
-    sample, set_ratio, watched,
+    at, codes, connection, core, each_sample, healthy, kernels_core, not_checked, nothing,
+    only_finding, rtt, sample, set_ratio, watched,
 };
 use crate::{End, Evidence, Goal, Severity, judge};
 
@@ -99,6 +99,72 @@ fn a_queue_that_fills_slowly_shows_in_the_longer_loads_inside_and_outside() {
     nothing(&evidence);
     evidence.soaks.truncate(1);
     nothing(&evidence);
+}
+
+/// The cores of both machines while the direction that swells is loaded that way.
+fn with_cores(mut evidence: Evidence, via: Via, cores: &[CoreTime]) -> Evidence {
+    let busy = |sample: &mut Sample| {
+        for end in [End::Here, End::Far] {
+            at(sample, end).cores = cores.to_vec();
+        }
+    };
+    each_sample(&mut evidence, Direction::Upload, via, busy);
+    evidence
+        .soaks
+        .iter_mut()
+        .filter(|soak| soak.load.via == via)
+        .for_each(busy);
+    evidence
+}
+
+fn swollen_upload(seconds: f64) -> Evidence {
+    let mut evidence = healthy();
+    for via in [Via::Tunnel, Via::Bare] {
+        each_sample(&mut evidence, Direction::Upload, via, |sample| {
+            sample.loaded_rtt = Some(rtt(seconds));
+        });
+    }
+    evidence
+}
+
+#[test]
+fn where_a_core_is_full_in_all_loads_the_queue_may_not_be_the_roads() {
+    for evidence in [swollen_upload(0.150), soaked()] {
+        let full = [kernels_core(0.9), kernels_core(0.2)];
+        let evidence = with_cores(evidence, Via::Tunnel, &full);
+        only_finding(&evidence, CODE);
+        let evidence = with_cores(evidence, Via::Bare, &full);
+        nothing(&evidence);
+        assert!(not_checked(&evidence, CODE));
+        // Busy, not full; full of programs, whose turn comes after the packets'.
+        for others in [[kernels_core(0.8), kernels_core(0.2)], [core(1.0); 2]] {
+            let evidence = with_cores(evidence.clone(), Via::Bare, &others);
+            only_finding(&evidence, CODE);
+            assert!(!not_checked(&evidence, CODE));
+        }
+        // The tunnel had time to spare, and waited all the same.
+        let evidence = with_cores(evidence, Via::Tunnel, &[kernels_core(0.5); 2]);
+        only_finding(&evidence, CODE);
+    }
+}
+
+#[test]
+fn a_full_core_without_a_longer_round_trip_leaves_nothing_open() {
+    let full = [kernels_core(0.9), kernels_core(0.2)];
+    let evidence = with_cores(swollen_upload(0.070), Via::Tunnel, &full);
+    let evidence = with_cores(evidence, Via::Bare, &full);
+    nothing(&evidence);
+    assert!(!not_checked(&evidence, CODE));
+}
+
+#[test]
+fn one_load_outside_with_time_to_spare_shows_whose_queue_it_is() {
+    let full = [kernels_core(1.0), kernels_core(0.2)];
+    let mut evidence = with_cores(swollen_upload(0.150), Via::Tunnel, &full);
+    evidence = with_cores(evidence, Via::Bare, &full);
+    nothing(&evidence);
+    evidence.soaks = [Via::Tunnel, Via::Bare].map(|via| soak(via, 0.150)).into();
+    only_finding(&evidence, CODE);
 }
 
 #[test]

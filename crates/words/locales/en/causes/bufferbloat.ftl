@@ -21,3 +21,4 @@ bufferbloat-refused-shaper-why = the search for a rate held the tunnel to { $cap
 bufferbloat-unknown-load = how far the RTT grows under load
 bufferbloat-unknown-idle = the idle RTT through the tunnel is not known: { $because }
 bufferbloat-unknown-replies = { $direction }: too few echo replies while the tunnel was loaded
+bufferbloat-unknown-core = { $direction }: the RTT grows under load without the tunnel too, but a core of { $host } was { $busy } busy, mostly in the kernel; packets may wait for it, and not in a queue of the road

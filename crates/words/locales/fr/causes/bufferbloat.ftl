@@ -21,3 +21,4 @@ bufferbloat-refused-shaper-why = la recherche d’un débit a tenu le tunnel à 
 bufferbloat-unknown-load = de combien l’aller-retour (RTT) s’allonge en charge
 bufferbloat-unknown-idle = l’aller-retour (RTT) au repos à travers le tunnel n’est pas connu : { $because }
 bufferbloat-unknown-replies = { $direction } : trop peu de réponses d’écho pendant que le tunnel était en charge
+bufferbloat-unknown-core = { $direction } : l’aller-retour (RTT) s’allonge en charge sans le tunnel aussi, mais un cœur de { $host } était alors occupé à { $busy }, surtout par le noyau ; les paquets attendent peut-être ce cœur, et non dans une file d’attente du chemin
