@@ -12,6 +12,8 @@ use crate::{End, Evidence, EvidenceLine};
 
 /// No kernel is built for more (`NR_CPUS`).
 const MOST_CORES: u32 = 8192;
+/// The kernel's part of what a full core does from which it is full of packets, or of the kernel's WireGuard.
+pub(crate) const KERNELS_PART: f64 = 0.5;
 /// Seconds around a load that may count as its edges.
 const EDGES_AT_MOST: f64 = 0.1;
 
@@ -111,7 +113,7 @@ pub(crate) fn busiest_in(sample: &Sample, end: End) -> Option<f64> {
 pub(crate) fn busiest_of_the_kernel_in(sample: &Sample, end: End) -> Option<f64> {
     during(sample, end)?
         .iter()
-        .filter(|core| kernels_part(core) >= 0.5)
+        .filter(|core| kernels_part(core) >= KERNELS_PART)
         .map(CoreTime::busy_share)
         .max_by(f64::total_cmp)
 }

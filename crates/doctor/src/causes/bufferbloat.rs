@@ -67,12 +67,19 @@ fn run(evidence: &Evidence) -> Outcome {
             let too_few = say!("bufferbloat-unknown-replies", direction = direction.word());
             outcome.not_known.push(too_few);
         }
-        outcome
-            .not_known
-            .extend(not_told_apart(evidence, direction));
-        outcome
-            .found
-            .extend(bloat(evidence, direction).map(|bloat| found(evidence, &bloat)));
+        let Some(bloat) = swell(evidence, direction) else {
+            continue;
+        };
+        match full_core(evidence, &bloat) {
+            // A queue of the road, or want of a core: nobody can tell.
+            Some((end, busy)) => outcome.not_known.push(say!(
+                "bufferbloat-unknown-core",
+                direction = direction.word(),
+                host = cpu_saturated::machine_name(evidence, end),
+                busy = percent(busy)
+            )),
+            None => outcome.found.push(found(evidence, &bloat)),
+        }
     }
     outcome
 }
@@ -136,9 +143,9 @@ struct Bloat {
     soaked: bool,
 }
 
-/// Does the RTT through the tunnel swell while this direction is loaded?
+/// Does the RTT through the tunnel swell while this direction is loaded, and not perhaps for want of a core?
 pub(crate) fn in_direction(evidence: &Evidence, direction: Direction) -> bool {
-    bloat(evidence, direction).is_some()
+    swell(evidence, direction).is_some_and(|bloat| full_core(evidence, &bloat).is_none())
 }
 
 /// Does one longer load by itself show it? A single run makes no finding, but is worth a second look outside the tunnel.
@@ -195,21 +202,6 @@ fn full_core(evidence: &Evidence, swell: &Bloat) -> Option<(End, f64)> {
         .map(|samples| fullest(samples, cores::busiest_of_the_kernel_in))
         .collect();
     outside?.into_iter().next()
-}
-
-/// What can't be told where the RTT grows by a queue of the road or for want of a core.
-fn not_told_apart(evidence: &Evidence, direction: Direction) -> Option<String> {
-    let (end, busy) = full_core(evidence, &swell(evidence, direction)?)?;
-    Some(say!(
-        "bufferbloat-unknown-core",
-        direction = direction.word(),
-        host = cpu_saturated::machine_name(evidence, end),
-        busy = percent(busy)
-    ))
-}
-
-fn bloat(evidence: &Evidence, direction: Direction) -> Option<Bloat> {
-    swell(evidence, direction).filter(|swell| full_core(evidence, swell).is_none())
 }
 
 /// RTT through the tunnel that grows by too much, whatever it is that packets wait for.

@@ -33,8 +33,6 @@ const ROOM: f64 = 0.7;
 /// The same where the daemon is confined to some of the cores: then room on the others is of no use to it, and
 /// whatever else runs there may use more.
 const ROOM_WHEN_CONFINED: f64 = 0.9;
-/// The kernel's part of what a full core does from which it is full of packets, or of the kernel's WireGuard.
-const KERNELS_PART: f64 = 0.5;
 /// Cores that a daemon uses at least where one of its threads fills one; half of it where it takes turns with the load's own
 /// process and the kernel, and nobody else may be who fills the core.
 const A_CORE: f64 = 0.8;
@@ -86,7 +84,7 @@ fn is_the_tunnels(evidence: &Evidence, end: End, direction: Direction, cores: &C
     let a_worker_is_full = |end| {
         device::busiest_worker(evidence, end, direction).is_some_and(|(_, used)| used >= A_CORE)
     };
-    if cores.kernels_part >= KERNELS_PART
+    if cores.kernels_part >= cores::KERNELS_PART
         || daemons(evidence, end).into_iter().any(a_worker_is_full)
     {
         return true;

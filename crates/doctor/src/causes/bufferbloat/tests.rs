@@ -9,9 +9,13 @@ use crate::testing::{
 use crate::{End, Evidence, Goal, Severity, judge};
 
 pub(super) fn swollen(seconds: f64, via: &[Via]) -> Evidence {
+    swollen_in(Direction::Download, seconds, via)
+}
+
+fn swollen_in(direction: Direction, seconds: f64, via: &[Via]) -> Evidence {
     let mut evidence = healthy();
     for via in via {
-        each_sample(&mut evidence, Direction::Download, *via, |sample| {
+        each_sample(&mut evidence, direction, *via, |sample| {
             sample.loaded_rtt = Some(rtt(seconds));
         });
     }
@@ -80,10 +84,7 @@ fn soak(via: Via, seconds: f64) -> Sample {
 
 /// A queue that only the longer loads fill.
 pub(super) fn soaked() -> Evidence {
-    let mut evidence = healthy();
-    each_sample(&mut evidence, Direction::Upload, Via::Tunnel, |sample| {
-        sample.loaded_rtt = Some(rtt(0.0155));
-    });
+    let mut evidence = swollen_in(Direction::Upload, 0.0155, &[Via::Tunnel]);
     evidence.soaks = [Via::Tunnel, Via::Bare].map(|via| soak(via, 0.150)).into();
     evidence
 }
@@ -118,13 +119,7 @@ fn with_cores(mut evidence: Evidence, via: Via, cores: &[CoreTime]) -> Evidence 
 }
 
 fn swollen_upload(seconds: f64) -> Evidence {
-    let mut evidence = healthy();
-    for via in [Via::Tunnel, Via::Bare] {
-        each_sample(&mut evidence, Direction::Upload, via, |sample| {
-            sample.loaded_rtt = Some(rtt(seconds));
-        });
-    }
-    evidence
+    swollen_in(Direction::Upload, seconds, &[Via::Tunnel, Via::Bare])
 }
 
 #[test]
