@@ -180,24 +180,20 @@ fn swollen_loads_outside(evidence: &Evidence, direction: Direction) -> Vec<Vec<&
 /// The machine with a full core, and how full, where packets may wait for that instead of in a queue of the road: a core was
 /// full in the tunnel's loads, and full of the kernel's work in all those outside that swell too. A program's work says
 /// nothing of these: packets go before it.
-fn full_core(evidence: &Evidence, swell: &Bloat) -> Option<(End, f64)> {
+fn full_core(evidence: &Evidence, bloat: &Bloat) -> Option<(End, f64)> {
     let fullest = |samples: &[&Sample], busy: fn(&Sample, End) -> Option<f64>| {
-        cpu_saturated::machines(evidence)
-            .into_iter()
-            .filter_map(|end| {
-                let each = samples.iter().filter_map(|sample| busy(sample, end));
-                Some((end, median(each)?))
-            })
-            .filter(|(_, busy)| *busy >= FULL)
-            .max_by(|one, other| one.1.total_cmp(&other.1))
+        cpu_saturated::busiest_machine(evidence, |end| {
+            median(samples.iter().filter_map(|sample| busy(sample, end)))
+        })
+        .filter(|(_, busy)| *busy >= FULL)
     };
-    let inside = if swell.soaked {
-        vec![evidence.soak(swell.direction, Via::Tunnel)?]
+    let inside = if bloat.soaked {
+        vec![evidence.soak(bloat.direction, Via::Tunnel)?]
     } else {
-        evidence.samples(swell.direction, Via::Tunnel)
+        evidence.samples(bloat.direction, Via::Tunnel)
     };
     fullest(&inside, cores::busiest_in)?;
-    let outside: Option<Vec<(End, f64)>> = swollen_loads_outside(evidence, swell.direction)
+    let outside: Option<Vec<(End, f64)>> = swollen_loads_outside(evidence, bloat.direction)
         .iter()
         .map(|samples| fullest(samples, cores::busiest_of_the_kernel_in))
         .collect();

@@ -75,6 +75,17 @@ pub(super) fn machines(evidence: &Evidence) -> Vec<End> {
     }
 }
 
+/// The machine that `busy` is largest for, and how large; `None` where it is known for none.
+pub(super) fn busiest_machine(
+    evidence: &Evidence,
+    busy: impl Fn(End) -> Option<f64>,
+) -> Option<(End, f64)> {
+    machines(evidence)
+        .into_iter()
+        .filter_map(|end| Some((end, busy(end)?)))
+        .max_by(|one, other| one.1.total_cmp(&other.1))
+}
+
 /// The ends whose daemons run on this machine.
 pub(super) fn daemons(evidence: &Evidence, end: End) -> Vec<End> {
     if evidence.one_kernel() {
@@ -100,10 +111,7 @@ pub(super) fn machine_name(evidence: &Evidence, end: End) -> String {
 /// What keeps the two processor checks from knowing.
 pub(super) fn unknown(evidence: &Evidence) -> Vec<String> {
     if !evidence.loaded() {
-        let busiest = machines(evidence)
-            .into_iter()
-            .filter_map(|end| Some((end, cores::watched(evidence, end)?)))
-            .max_by(|one, other| one.1.total_cmp(&other.1));
+        let busiest = busiest_machine(evidence, |end| cores::watched(evidence, end));
         return vec![match busiest {
             Some((end, busy)) => say!(
                 "cpu-saturated-unknown-watched",

@@ -139,9 +139,10 @@ impl Driver<'_> {
             let done = LOADS_UNTIL + (0.9 - LOADS_UNTIL) * index as f64 / directions.len() as f64;
             for via in [Via::Tunnel, Via::Bare] {
                 // Outside only to tell whose queue it is, where that is not known yet.
-                let asked = soaked(&self.evidence, *direction, Via::Tunnel)
-                    && !bloated(&self.evidence, *direction);
-                if via == Via::Bare && !asked {
+                if via == Via::Bare
+                    && (!soaked(&self.evidence, *direction, Via::Tunnel)
+                        || bloated(&self.evidence, *direction))
+                {
                     continue;
                 }
                 let what = several(*direction);
