@@ -71,4 +71,5 @@ pub use observations::*;
 pub use operations::register;
 pub use passive::LONGEST_WATCH;
 pub use probes::IdlePings;
+pub use rate_sweep::SWINGS;
 pub use stop::{Progress, Quiet, Stop};

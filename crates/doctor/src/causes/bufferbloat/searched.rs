@@ -40,8 +40,8 @@ pub(super) struct Searched<'a> {
 /// `None` where there was no search in this direction, or one that knows no round trips.
 pub(super) fn searched<'a>(evidence: &'a Evidence, bloat: &Bloat) -> Option<Searched<'a>> {
     let sweep = evidence.sweep(bloat.direction)?;
-    let free = sweep.steps.iter().find(|step| step.cap.is_none());
-    let free_rtt = free.and_then(rtt);
+    let free = sweep.free();
+    let free_rtt = free.as_ref().and_then(rtt);
     let capped = capped(sweep);
     if free_rtt.is_none() && capped.is_empty() {
         return None;
