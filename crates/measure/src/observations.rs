@@ -153,7 +153,7 @@ pub struct RateSweep {
     pub direction: Direction,
     /// How the rate was capped (`TCP pacing`, …).
     pub capped_by: String,
-    /// In the order taken; the first has no cap, and where there was time, neither has the third.
+    /// In the order taken; the first has no cap, and a later one may have none either.
     pub steps: Vec<SweepStep>,
     /// The highest cap that stayed stable; `None` = none did.
     pub stable_cap: Option<f64>,

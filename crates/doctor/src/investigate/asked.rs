@@ -23,7 +23,7 @@ const SHORT_TALK: f64 = 0.35;
 const TRIAL_AT_MOST: Duration = Duration::from_secs(25);
 /// A search for a rate takes no longer than this in each direction; where the user asks for it, beyond the budget.
 const SWEEP_AT_MOST: Duration = Duration::from_secs(35);
-/// In less it takes too few caps; the first direction that needs a search gets it in any case.
+/// In less it tries fewer than two caps beside two runs without one; the first direction that needs a search gets it anyway.
 const SWEEP_LEAST: Duration = Duration::from_secs(24);
 /// Seconds beyond the budget for what tells causes apart.
 const GRACE: Duration = Duration::from_secs(12);

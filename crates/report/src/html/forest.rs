@@ -189,7 +189,10 @@ pub(super) fn sweep(sweep: &RateSweep) -> Figure {
     }
     let mut steps: Vec<&SweepStep> = sweep.steps.iter().collect();
     let key = |step: &SweepStep| step.cap.unwrap_or(f64::INFINITY);
-    steps.sort_by(|one, other| key(one).total_cmp(&key(other)));
+    steps.sort_by(|one, other| {
+        let by_cap = key(one).total_cmp(&key(other));
+        by_cap.then(one.goodput.total_cmp(&other.goodput))
+    });
     let capped = || steps.iter().filter_map(|step| step.cap);
     let highest_cap = capped().fold(0.0, f64::max);
     // Without a cap there is no place on the axis: it stands behind the highest.
