@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use wirespeed_words::say;
 
 use crate::interleave::sample_with_retry;
-use crate::statistics::coefficient_of_variation;
+use crate::statistics::{coefficient_of_variation, mean};
 use crate::{
     Direction, Ends, Load, MeasureError, Progress, Protocol, RateSweep, Sample, SweepStep, Via,
 };
@@ -68,38 +68,58 @@ impl Ends {
             progress.step(&what, share.min(1.0), left);
             Ok(step(cap, &sample_with_retry(self, &load(direction, cap))?))
         };
-        let mut steps = vec![take(None)?];
+        let mut sweep = RateSweep {
+            direction,
+            capped_by: PACING.to_owned(),
+            steps: vec![take(None)?],
+            stable_cap: None,
+        };
         let peak = if peak.is_finite() { peak } else { 0.0 };
-        let mut search = Search::new(&steps[0], peak);
+        let mut search = Search::new(&sweep.steps[0], peak);
         while let Some(cap) = search.next()
-            && steps.len() < STEPS_AT_MOST
+            && sweep.steps.len() < STEPS_AT_MOST
             && begun.elapsed() + STEP <= budget
         {
             let step = take(Some(cap))?;
             search.tried(cap, step.stable);
-            steps.push(step);
+            sweep.steps.push(step);
             // A collapsing tunnel may do well for some seconds, and a good one badly. Not instead of the only other cap.
-            if steps.len() == 2 && begun.elapsed() + 2 * STEP <= budget {
-                steps.push(take(None)?);
-                if let Some(free) = free(&steps) {
-                    search.without_cap(&free);
-                }
+            if sweep.steps.len() == 2 && begun.elapsed() + 2 * STEP <= budget {
+                sweep.steps.push(take(None)?);
+                search.free = sweep.free().unwrap_or(search.free);
             }
         }
         progress.step(&say!("doctor-step-done"), 1.0, 0.0);
-        Ok(RateSweep {
-            direction,
-            capped_by: PACING.to_owned(),
-            steps,
-            stable_cap: search.stable,
-        })
+        sweep.stable_cap = search.stable;
+        Ok(sweep)
     }
 }
 
 impl RateSweep {
     /// What the tunnel did without a cap, all runs taken as one; `None` = there was none.
     pub fn free(&self) -> Option<SweepStep> {
-        free(&self.steps)
+        let runs = || self.steps.iter().filter(|step| step.cap.is_none());
+        let goodput = mean(&runs().map(|run| run.goodput).collect::<Vec<_>>())?;
+        // The runs are of one length: their variances are averaged, and the one between them is added.
+        let variance = |run: &SweepStep| {
+            (run.variation * run.goodput).powi(2) + (run.goodput - goodput).powi(2)
+        };
+        let variance = mean(&runs().map(variance).collect::<Vec<_>>())?;
+        let mean_of_known = |figure: fn(&SweepStep) -> Option<f64>| {
+            mean(&runs().filter_map(figure).collect::<Vec<_>>())
+        };
+        Some(SweepStep {
+            cap: None,
+            goodput,
+            variation: if goodput > 0.0 {
+                variance.sqrt() / goodput
+            } else {
+                1.0
+            },
+            retransmits: mean_of_known(|run| run.retransmits),
+            loaded_rtt: mean_of_known(|run| run.loaded_rtt),
+            stable: runs().all(|run| run.stable),
+        })
     }
 
     /// How the rate was capped, in the language of the moment. What is not known is told as it is.
@@ -109,31 +129,6 @@ impl RateSweep {
             other => other.to_owned(),
         }
     }
-}
-
-fn free(steps: &[SweepStep]) -> Option<SweepStep> {
-    let runs = || steps.iter().filter(|step| step.cap.is_none());
-    // Of the runs that know it.
-    let mean = |figure: &dyn Fn(&SweepStep) -> Option<f64>| -> Option<f64> {
-        let figures: Vec<f64> = runs().filter_map(figure).collect();
-        (!figures.is_empty()).then(|| figures.iter().sum::<f64>() / figures.len() as f64)
-    };
-    let goodput = mean(&|run| Some(run.goodput))?;
-    // The runs are of one length: their variances are averaged, and the one between them is added.
-    let variance =
-        mean(&|run| Some((run.variation * run.goodput).powi(2) + (run.goodput - goodput).powi(2)))?;
-    Some(SweepStep {
-        cap: None,
-        goodput,
-        variation: if goodput > 0.0 {
-            variance.sqrt() / goodput
-        } else {
-            1.0
-        },
-        retransmits: mean(&|run| run.retransmits),
-        loaded_rtt: mean(&|run| run.loaded_rtt),
-        stable: runs().all(|run| run.stable),
-    })
 }
 
 fn load(direction: Direction, cap: Option<f64>) -> Load {
@@ -187,10 +182,8 @@ fn variation(sample: &Sample) -> f64 {
 /// where an answer is worth most: above what the tunnel carried without a cap.
 struct Search {
     top: f64,
-    /// Carried without a cap.
-    free: f64,
-    /// And not steadily.
-    swings: bool,
+    /// What is known by now of the tunnel without a cap.
+    free: SweepStep,
     stable: Option<f64>,
     unstable: Option<f64>,
     /// How many caps were too much.
@@ -201,18 +194,11 @@ impl Search {
     fn new(free: &SweepStep, peak: f64) -> Self {
         Self {
             top: free.goodput.max(peak),
-            free: free.goodput,
-            swings: free.variation >= SWINGS,
+            free: free.clone(),
             stable: None,
             unstable: None,
             missed: 0,
         }
-    }
-
-    /// What is known of it by now.
-    fn without_cap(&mut self, free: &SweepStep) {
-        self.free = free.goodput;
-        self.swings = free.variation >= SWINGS;
     }
 
     /// The cap to try next; `None` = it is known well enough.
@@ -224,13 +210,13 @@ impl Search {
             |low: f64, high: f64| (high - low > close).then_some(f64::midpoint(low, high));
         match (self.stable, self.unstable) {
             (None, None) => Some(self.top * FIRST_CAP),
-            (Some(stable), None) => (stable > self.free).then_some(stable * HIGHER),
+            (Some(stable), None) => (stable > self.free.goodput).then_some(stable * HIGHER),
             (Some(stable), Some(unstable)) => between(stable, unstable),
             (None, Some(unstable)) => {
-                let (likely, floor) = (self.free * LIKELY, self.top * FLOOR);
-                let more = || {
-                    between(self.free, unstable).filter(|_| !self.swings && self.missed < TOO_MUCH)
-                };
+                let free = self.free.goodput;
+                let (likely, floor) = (free * LIKELY, self.top * FLOOR);
+                let swings = self.free.variation >= SWINGS;
+                let more = || between(free, unstable).filter(|_| !swings && self.missed < TOO_MUCH);
                 if likely > floor && unstable - likely > close {
                     more().or(Some(likely))
                 } else {

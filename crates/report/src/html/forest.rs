@@ -240,16 +240,17 @@ pub(super) fn sweep(sweep: &RateSweep) -> Figure {
         @if let Some(cap) = sweep.stable_cap {
             line.limit x1=(px(along.at(cap))) x2=(px(along.at(cap))) y1=(px(top)) y2=(px(bottom)) {}
         }
-        @for (index, (step, said)) in steps.iter().zip(&words).enumerate() {
+        @for (step, said) in steps.iter().zip(&words) {
             @let (x, y) = (along.at(step.cap.unwrap_or(open_end)), up.at(step.goodput));
             @if step.stable {
                 circle class="dot kept" cx=(px(x)) cy=(px(y)) r="4.5" { title { (said) } }
             } @else {
                 path class="cross" d={ "M" (px(x - 4.0)) " " (px(y - 4.0)) "l8 8m0-8l-8 8" } { title { (said) } }
             }
-            @if step.cap.is_none() && index + 1 == steps.len() {
-                text.mark x=(px(x + 6.0)) y=(px(y - 9.0)) text-anchor="end" { (say!("html-sweep-no-cap")) }
-            }
+        }
+        @if let Some(step) = steps.last().filter(|step| step.cap.is_none()) {
+            @let (x, y) = (along.at(open_end), up.at(step.goodput));
+            text.mark x=(px(x + 6.0)) y=(px(y - 9.0)) text-anchor="end" { (say!("html-sweep-no-cap")) }
         }
     };
     Figure {
